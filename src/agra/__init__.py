@@ -1,0 +1,32 @@
+"""Learning with noisy labels: every sample's gradient is judged while the model trains."""
+
+from agra.comparison import batch_gradient, label_gradients
+from agra.decisions import Decisions, MultilabelRule, Rule
+from agra.gradients import ENGINES, choose_engine, refusals
+from agra.judge import Agra, Update
+from agra.labels import IGNORE_LABEL
+from agra.ledger import Ledger
+from agra.sampling import ComparisonSampler
+from agra.step import decide, decide_multilabel
+from agra.train_set import TrainSet
+
+__all__ = [
+    "Agra",
+    "ComparisonSampler",
+    "Decisions",
+    "ENGINES",
+    "IGNORE_LABEL",
+    "Ledger",
+    "MultilabelRule",
+    "Rule",
+    "TrainSet",
+    "Update",
+    "batch_gradient",
+    "choose_engine",
+    "decide",
+    "decide_multilabel",
+    "label_gradients",
+    "refusals",
+]
+
+__version__ = "0.1.0"

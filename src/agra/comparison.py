@@ -1,0 +1,141 @@
+"""The gradient of the comparison batch: what every sample of the update batch is held against."""
+
+import torch
+from torch import Tensor, nn
+
+from agra.gradients.engine import Gradient, judging, leaves, pull_back, squared_norm
+from agra.gradients.parameters import Selection, linear_layer, select_parameters
+from agra.inputs import Inputs, call, check_inputs, check_outputs
+from agra.labels import check_labels, check_multilabel, sample_labelled
+from agra.losses import Criterion, batch_loss, find_criterion, is_multilabel, output_gradients
+
+
+def batch_gradient(
+    model: nn.Module,
+    inputs: Inputs,
+    labels: Tensor,
+    criterion: str | Criterion = "cross-entropy",
+    *,
+    parameters: Selection = None,
+) -> Gradient:
+    """The gradient of a batch's loss, by parameter name. The model is left as found.
+
+    Args:
+        model: Any module with outputs (N, K); run in eval mode.
+        inputs: A tensor, or a tuple or dict of tensors.
+        labels: As the criterion takes them; samples without a label are left out.
+        criterion: A name or any ``(outputs, labels) -> scalar``.
+        parameters: Which parameters, see `select_parameters`.
+
+    Raises:
+        ValueError: Inputs, labels or weights that no gradient can come from.
+
+    Example:
+        >>> gradient = batch_gradient(nn.Linear(2, 3), torch.eye(2), torch.tensor([0, 2]))
+        >>> {name: tuple(part.shape) for name, part in gradient.items()}
+        {'weight': (3, 2)}
+    """
+    multilabel = is_multilabel(criterion)
+    loss_of = find_criterion(criterion, multilabel=multilabel)
+    check_inputs(model, inputs, labels)
+    names = list(select_parameters(model, parameters))
+    with judging(model), torch.enable_grad():
+        values = leaves(model, names)
+        outputs = call(model, inputs, values)
+        check_outputs(model, outputs)
+        if multilabel:
+            check_multilabel(labels, tuple(outputs.shape))
+        elif isinstance(criterion, str):  # a callable may take labels of its own kind
+            check_labels(labels, len(outputs), outputs.shape[1])
+        rows = sample_labelled(labels)
+        return _finite(pull_back(values, names, batch_loss(loss_of, outputs, labels, rows)))
+
+
+def label_gradients(
+    model: nn.Module,
+    inputs: Inputs,
+    labels: Tensor,
+    criterion: str | Criterion = "bce",
+    *,
+    parameters: Selection = None,
+) -> Gradient:
+    """One gradient of the batch's loss per label, along the first axis: {name: (K, ...)}.
+
+    That of label k is what reaches the parameters through output k alone (Algorithm 2). In a
+    linear model this is row k of the weight and nothing else, so there the entries are just these
+    rows. The cost is K backward passes for any other model.
+
+    Args:
+        model: Any module with outputs (N, K); run in eval mode.
+        inputs: A tensor, or a tuple or dict of tensors.
+        labels: 0/1 matrix (N, K); NaN or ``IGNORE_LABEL`` where unknown.
+        criterion: A name or any ``(outputs, labels) -> scalar``.
+        parameters: Which parameters, see `select_parameters`.
+
+    Raises:
+        ValueError: Inputs, labels or weights that no gradient can come from.
+    """
+    loss_of = find_criterion(criterion, multilabel=True)
+    check_inputs(model, inputs, labels)
+    names = list(select_parameters(model, parameters))
+    with judging(model), torch.enable_grad():
+        values = leaves(model, names)
+        outputs = call(model, inputs, values)
+        check_outputs(model, outputs)
+        check_multilabel(labels, tuple(outputs.shape))
+        derivatives = output_gradients(loss_of, outputs, [labels])[:, 0].to(outputs.dtype)
+        if linear_layer(model) is not None:
+            return _finite(pull_back(values, names, outputs, derivatives))
+        per_label = []
+        for label in range(outputs.shape[1]):
+            only = torch.zeros_like(derivatives)
+            only[:, label] = derivatives[:, label]
+            per_label.append(pull_back(values, names, outputs, only))
+    return _finite({name: torch.stack([part[name] for part in per_label]) for name in names})
+
+
+def _finite(gradient: Gradient) -> Gradient:
+    if not bool(squared_norm(gradient).isfinite()):
+        raise ValueError(
+            "Expected a finite comparison gradient, got NaN or infinity from finite outputs; "
+            "look for a criterion without a derivative at these outputs."
+        )
+    return gradient
+
+
+class RunningGradient:
+    """Comparison gradients averaged over steps; with momentum 0 just the newest, as in the paper.
+
+    Attributes:
+        momentum: The weight of the past, in [0, 1).
+
+    Raises:
+        ValueError: A momentum outside [0, 1).
+    """
+
+    def __init__(self, momentum: float = 0.0) -> None:
+        if not 0 <= momentum < 1:
+            raise ValueError(f"Expected `momentum` to be in [0, 1), got {momentum}.")
+        self.momentum = momentum
+        self._sum: Gradient = {}
+        self._weight = 0.0
+
+    def add(self, gradient: Gradient) -> Gradient:
+        """The average after this step's gradient."""
+        if self.momentum == 0:
+            return gradient
+        fresh = 1 - self.momentum
+        self._weight = self.momentum * self._weight + fresh
+        if not self._sum:
+            self._sum = {name: torch.zeros_like(part) for name, part in gradient.items()}
+        for name, part in gradient.items():
+            self._sum[name].mul_(self.momentum).add_(part, alpha=fresh)
+        return {name: part / self._weight for name, part in self._sum.items()}
+
+    def state_dict(self) -> dict[str, object]:
+        """What a resumed run needs."""
+        return {"sum": dict(self._sum), "weight": self._weight}
+
+    def load_state_dict(self, state: dict[str, object]) -> None:
+        """Go on from a saved state."""
+        self._sum, self._weight = dict(state["sum"]), float(state["weight"])  # type: ignore[call-overload, arg-type]  # as state_dict wrote it

@@ -1,0 +1,184 @@
+"""Per-sample gradients of one layer from what went in (a) and what came back (b).
+
+One rule per kind of parameter. Each knows its per-sample gradients in full, and where there is a
+shorter way to their products, takes it. Nothing here is as large as samples x weights: what has
+to be spelled out is spelled out for a few samples at a time.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+_CHUNK_NUMBERS = 2**21
+
+
+class LayerRule(ABC):
+    """The gradients of one parameter of one kind of layer."""
+
+    def refusal(self, layer: nn.Module) -> str | None:
+        """Why this layer's parameter has no such gradients, or None."""
+        return None
+
+    @abstractmethod
+    def gradients(self, layer: nn.Module, a: Tensor, b: Tensor) -> Tensor:
+        """Per-sample gradients in full: (N, *shape of the parameter)."""
+
+    def compare(
+        self, layer: nn.Module, a: Tensor, b: Tensor, g: Tensor, norms: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Dot products with g, and squared norms if wanted: (N,) each."""
+        dots, squares = [], []
+        for part_a, part_b in _chunks(a, b, g.numel()):
+            own = self.gradients(layer, part_a, part_b).flatten(1)
+            dots.append(own @ g.flatten())
+            squares.append(torch.linalg.vecdot(own, own) if norms else own[:, 0])
+        return torch.cat(dots), torch.cat(squares) if norms else None
+
+
+class LinearWeight(LayerRule):
+    """Inputs (N, *, p) and outputs (N, *, q): the gradient is the sum of outer products."""
+
+    def gradients(self, layer: nn.Module, a: Tensor, b: Tensor) -> Tensor:
+        return _positions(b).mT @ _positions(a)
+
+    def compare(
+        self, layer: nn.Module, a: Tensor, b: Tensor, g: Tensor, norms: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        rows, back = _positions(a), _positions(b)
+        positions = rows.shape[1]
+        if norms and positions * sum(g.shape) > g.numel():
+            return super().compare(layer, a, b, g, norms)  # many positions: shorter in full
+        dots = torch.einsum("nlq,nlq->n", rows @ g.T, back)
+        return dots, _gram(rows, back) if norms else None
+
+
+class ConvWeight(LayerRule):
+    """A convolution is a linear layer on the patches of its input, group by group."""
+
+    def gradients(self, layer: nn.Module, a: Tensor, b: Tensor) -> Tensor:
+        assert isinstance(layer, nn.Conv1d | nn.Conv2d)
+        patches = _patches(layer, a)  # (n, groups, p, L)
+        back = b.flatten(2).unflatten(1, (layer.groups, -1))  # (n, groups, q, L)
+        return (back @ patches.mT).reshape(len(a), *layer.weight.shape)
+
+    def compare(
+        self, layer: nn.Module, a: Tensor, b: Tensor, g: Tensor, norms: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        if norms:
+            return super().compare(layer, a, b, g, norms)
+        assert isinstance(layer, nn.Conv1d | nn.Conv2d)
+        moved = layer._conv_forward(a, g, None)
+        return (moved * b).flatten(1).sum(dim=1), None
+
+
+class EmbeddingWeight(LayerRule):
+    """Each row of the table collects what came back to the places that looked it up."""
+
+    def refusal(self, layer: nn.Module) -> str | None:
+        assert isinstance(layer, nn.Embedding)
+        if layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse:
+            return "Embedding with max_norm, scale_grad_by_freq or sparse gradients"
+        return None
+
+    def gradients(self, layer: nn.Module, a: Tensor, b: Tensor) -> Tensor:
+        assert isinstance(layer, nn.Embedding)
+        ids, back = a.flatten(1), self._back(layer, a, b)
+        full = back.new_zeros((len(a), *layer.weight.shape))
+        return full.scatter_add_(1, ids.unsqueeze(2).expand_as(back), back)
+
+    def compare(
+        self, layer: nn.Module, a: Tensor, b: Tensor, g: Tensor, norms: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        ids, back = a.flatten(1), self._back(layer, a, b)
+        dots = torch.einsum("nlq,nlq->n", g[ids], back)
+        if not norms:
+            return dots, None
+        same = ids.unsqueeze(2).eq(ids.unsqueeze(1))
+        return dots, ((back @ back.mT) * same).sum(dim=(1, 2))
+
+    def _back(self, layer: nn.Module, a: Tensor, b: Tensor) -> Tensor:
+        assert isinstance(layer, nn.Embedding)
+        back = b.flatten(1, -2)
+        if layer.padding_idx is not None:
+            back = back * a.flatten(1).ne(layer.padding_idx).unsqueeze(2)
+        return back
+
+
+class NormWeight(LayerRule):
+    """LayerNorm and GroupNorm: what came back times the normalised input."""
+
+    def gradients(self, layer: nn.Module, a: Tensor, b: Tensor) -> Tensor:
+        if isinstance(layer, nn.LayerNorm):
+            normal = functional.layer_norm(a, layer.normalized_shape, eps=layer.eps)
+        else:
+            assert isinstance(layer, nn.GroupNorm)
+            normal = functional.group_norm(a, layer.num_groups, eps=layer.eps)
+        return _sum_positions(layer, b * normal)
+
+
+class Bias(LayerRule):
+    """What came back, summed over the positions of a sample."""
+
+    def gradients(self, layer: nn.Module, a: Tensor, b: Tensor) -> Tensor:
+        return _sum_positions(layer, b)
+
+
+def _sum_positions(layer: nn.Module, back: Tensor) -> Tensor:
+    if isinstance(layer, nn.LayerNorm):
+        kept = len(layer.normalized_shape)
+        return back.reshape(len(back), -1, *back.shape[back.ndim - kept :]).sum(dim=1)
+    if isinstance(layer, nn.Linear):
+        return _positions(back).sum(dim=1)
+    return back.reshape(*back.shape[:2], -1).sum(dim=2)  # channels first
+
+
+def _positions(values: Tensor) -> Tensor:
+    return values.reshape(len(values), -1, values.shape[-1])
+
+
+def _gram(a: Tensor, b: Tensor) -> Tensor:
+    """The squared norm of b^T a without spelling it out."""
+    if a.shape[1] == 1:
+        return a.square().sum(dim=(1, 2)) * b.square().sum(dim=(1, 2))
+    return torch.einsum("nij,nij->n", a @ a.mT, b @ b.mT)
+
+
+def _patches(layer: nn.Conv1d | nn.Conv2d, a: Tensor) -> Tensor:
+    mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+    a = functional.pad(a, layer._reversed_padding_repeated_twice, mode=mode)
+    flat = isinstance(layer, nn.Conv1d)
+    a = a.unsqueeze(2) if flat else a
+    lead = (1,) if flat else ()
+    patches = functional.unfold(
+        a,
+        kernel_size=lead + layer.kernel_size,
+        dilation=lead + layer.dilation,
+        stride=lead + layer.stride,
+    )
+    return patches.unflatten(1, (layer.groups, -1))
+
+
+def _chunks(a: Tensor, b: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
+    per_sample = max(size, a[:1].numel(), 1)
+    rows = max(1, _CHUNK_NUMBERS // per_sample)
+    return list(zip(a.split(rows), b.split(rows), strict=True))
+
+
+_CONV = {"weight": ConvWeight(), "bias": Bias()}
+_NORM = {"weight": NormWeight(), "bias": Bias()}
+
+# by forward, so that a subclass counts only if it computes the same thing
+RULES: Mapping[Callable[..., Tensor], Mapping[str, LayerRule]] = MappingProxyType(
+    {
+        nn.Linear.forward: {"weight": LinearWeight(), "bias": Bias()},
+        nn.Conv1d.forward: _CONV,
+        nn.Conv2d.forward: _CONV,
+        nn.Embedding.forward: {"weight": EmbeddingWeight()},
+        nn.LayerNorm.forward: _NORM,
+        nn.GroupNorm.forward: _NORM,
+    }
+)

@@ -1,0 +1,281 @@
+"""AGRA for one's own training loop."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import default_collate
+
+from agra.comparison import RunningGradient, batch_gradient, label_gradients
+from agra.decisions import Decisions, MultilabelRule, Rule
+from agra.gradients import ENGINES, choose_engine
+from agra.gradients.engine import Engine, Gradient
+from agra.gradients.parameters import Selection, select_parameters
+from agra.inputs import Inputs, check_inputs, transform
+from agra.labels import class_rows, is_soft, labelled, sample_labelled
+from agra.ledger import Ledger
+from agra.losses import (
+    Criterion,
+    binary_cross_entropy,
+    cross_entropy,
+    find_criterion,
+    is_multilabel,
+)
+from agra.names import check_name
+from agra.sampling import ComparisonSampler, Weights
+from agra.step import Step, update
+from agra.train_set import Collate, TrainSet
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one judged batch gave.
+
+    Attributes:
+        loss: Over what was kept or relabelled; 0 with zero gradients if nothing was.
+        outputs: (N, K), as the update's forward pass gave them.
+        decisions: The verdicts.
+    """
+
+    loss: Tensor
+    outputs: Tensor
+    decisions: Decisions
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is left to learn from."""
+        return bool(self.decisions.dropped.all())
+
+
+class Agra:
+    """Judges the batches of a training loop. The model is never wrapped or changed.
+
+    Args:
+        model: Any module with outputs (N, K).
+        train_set: Where comparison batches come from: ``(inputs, labels)``, a map-style Dataset,
+            or a `TrainSet`.
+        criterion: The comparison loss, a name or any ``(outputs, labels) -> scalar``:
+            "cross-entropy", "f1"; with several labels per sample "bce", "multilabel-f1".
+        update_loss: The loss to learn with; cross-entropy, or the masked BCE for several labels.
+        weights: How comparison batches are drawn, see `ComparisonSampler`.
+        alternative_label: A class that a sample may be given instead, "any", or None.
+        threshold: Scores must be above it for a sample to count.
+        comparison_size: Of the comparison batch; None for the largest update batch so far.
+        engine: "auto" or a name; see the table in "Choosing an engine".
+        parameters: Which parameters are compared, see `select_parameters`.
+        momentum: Of the comparison gradient over steps; 0 is the paper.
+        eps: Added to the product of norms in the score; the published code has 1e-6.
+        scores: Compute all scores, not only those that verdicts need; the ledger then has them.
+        multilabel: Several labels per sample (Algorithm 2); None asks the criterion.
+        labels: Of all samples, for a Dataset that does not offer them.
+        collate: Items of a Dataset to a batch, as a DataLoader's ``collate_fn``.
+        seed: Of the comparison batches.
+
+    Attributes:
+        ledger: What happened to every id; None before the first batch with ids.
+        engine: The engine in use; None before the first batch.
+
+    Example:
+        >>> from torch.utils.data import DataLoader, TensorDataset
+        >>> _ = torch.manual_seed(0)
+        >>> x = torch.randn(64, 2)
+        >>> train_set = TensorDataset(x, (x[:, 0] > 0).long(), torch.arange(64))
+        >>> model = nn.Linear(2, 2)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> judge = Agra(model, train_set, criterion="f1", seed=0)
+        >>> for inputs, labels, ids in DataLoader(train_set, batch_size=16):
+        ...     loss = judge.loss(inputs, labels, ids)
+        ...     optimizer.zero_grad()
+        ...     loss.backward()
+        ...     optimizer.step()
+        >>> int(judge.ledger.totals["judged"].sum())
+        64
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        train_set: Any,
+        *,
+        criterion: str | Criterion = "cross-entropy",
+        update_loss: str | Criterion | None = None,
+        weights: Weights = "uniform",
+        alternative_label: int | Literal["any"] | None = None,
+        threshold: float = 0.0,
+        comparison_size: int | None = None,
+        engine: str = "auto",
+        parameters: Selection = None,
+        momentum: float = 0.0,
+        eps: float = 0.0,
+        scores: bool = False,
+        multilabel: bool | None = None,
+        labels: Any = None,
+        collate: Collate = default_collate,
+        seed: int = 0,
+    ) -> None:
+        self.model = model
+        self.multilabel = is_multilabel(criterion) if multilabel is None else multilabel
+        self._criterion = find_criterion(criterion, multilabel=self.multilabel)
+        default = binary_cross_entropy if self.multilabel else cross_entropy
+        self._update_loss = find_criterion(update_loss or default, multilabel=self.multilabel)
+        self._rule = self._make_rule(alternative_label, threshold, eps, scores)
+        self._parameters = parameters
+        select_parameters(model, parameters)  # refuse early
+        self._engine_name = check_name("engine", engine, ["auto", *ENGINES])
+        if not isinstance(train_set, TrainSet):
+            train_set = TrainSet(train_set, labels=labels, collate=collate)
+        self.sampler = ComparisonSampler(train_set, weights=weights, seed=seed)
+        self._size = comparison_size
+        if comparison_size is not None:
+            self._size = self.sampler.check_size(comparison_size)
+        self._largest = 0
+        self._running = RunningGradient(momentum)
+        self.engine: Engine | None = None
+        self.ledger: Ledger | None = None
+
+    def _make_rule(
+        self, alternative_label: Any, threshold: float, eps: float, scores: bool
+    ) -> Rule | MultilabelRule:
+        if not self.multilabel:
+            return Rule(alternative_label, threshold, eps, scores)
+        if alternative_label is not None:
+            raise ValueError(
+                "Expected `alternative_label` to be None with several labels per sample, got "
+                f"{alternative_label!r}; entries are kept or dropped."
+            )
+        return MultilabelRule(threshold, eps, scores)
+
+    def loss(
+        self, inputs: Inputs, labels: Tensor, ids: Any = None, *, mask: Tensor | None = None
+    ) -> Tensor:
+        """Judge a batch: the update loss over what was kept. See `update`."""
+        return self.update(inputs, labels, ids, mask=mask).loss
+
+    def step(
+        self,
+        optimizer: torch.optim.Optimizer,
+        inputs: Inputs,
+        labels: Tensor,
+        ids: Any = None,
+        *,
+        mask: Tensor | None = None,
+    ) -> Update:
+        """Judge a batch and learn from it. A batch dropped whole moves nothing.
+
+        Not even weight decay and momentum act then, as the optimizer is not called.
+        """
+        found = self.update(inputs, labels, ids, mask=mask)
+        if not found.empty:
+            optimizer.zero_grad()
+            found.loss.backward()
+            optimizer.step()
+        return found
+
+    def update(
+        self, inputs: Inputs, labels: Tensor, ids: Any = None, *, mask: Tensor | None = None
+    ) -> Update:
+        """Judge a batch against a fresh comparison batch.
+
+        Args:
+            inputs: A tensor, or a tuple or dict of tensors.
+            labels: The given labels; ``IGNORE_LABEL`` for none.
+            ids: Row numbers in the training set, for the ledger; None leaves it alone.
+            mask: (N, K), the classes that each sample may be relabelled to; None for all.
+
+        Raises:
+            ValueError: Inputs, labels, ids or weights that cannot be judged.
+        """
+        check_inputs(self.model, inputs, labels)
+        self._largest = max(self._largest, len(labels))
+        gradient = self._running.add(self._comparison_gradient())
+        if self.engine is None:
+            self.engine = choose_engine(
+                self._engine_name,
+                self.model,
+                inputs,
+                list(gradient),
+                norms=self._rule.may_need_norms,
+            )
+        step = Step(self._criterion, self._rule, self.engine)
+        loss, outputs, decisions = update(
+            step,
+            self.model,
+            inputs,
+            labels,
+            gradient,
+            update_loss=self._update_loss,
+            mask=mask,
+        )
+        if ids is not None:
+            self._record(ids, labels, outputs, decisions)
+        return Update(loss, outputs, decisions)
+
+    def _comparison_gradient(self) -> Gradient:
+        size = self._size or min(self._largest, self.sampler.num_rows)
+        inputs, labels = self.sampler.draw(max(1, size))
+        device = next(self.model.parameters()).device
+        inputs, labels = transform(inputs, lambda part: part.to(device)), labels.to(device)
+        gradient_of = label_gradients if self.multilabel else batch_gradient
+        return gradient_of(self.model, inputs, labels, self._criterion, parameters=self._parameters)
+
+    def _record(self, ids: Any, labels: Tensor, outputs: Tensor, decisions: Decisions) -> None:
+        if self.ledger is None:
+            self._open_ledger(outputs.shape[1])
+            assert self.ledger is not None
+        find = _entry_probabilities if self.multilabel else _label_probabilities
+        self.ledger.record(ids, decisions, find(outputs.detach(), labels))
+
+    def _open_ledger(self, num_classes: int) -> None:
+        size = len(self.sampler.train_set)
+        self.ledger = Ledger(size, num_classes if self.multilabel else None)
+        given = self.sampler.train_set.labels
+        if self.multilabel or given is None or is_soft(given):
+            return
+        found = set(given[labelled(given)].unique().tolist())
+        missing = [k for k in range(num_classes) if k not in found]
+        if missing:
+            warnings.warn(
+                f"Expected every class of the model to occur in the labels of `train_set`, got no "
+                f"sample of {missing[:8]}; comparison batches will never speak for them.",
+                stacklevel=4,
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Generator, ledger and averaged gradient: with these a resumed run is the same run."""
+        return {
+            "sampler": self.sampler.state_dict(),
+            "running": self._running.state_dict(),
+            "largest": self._largest,
+            "ledger": None if self.ledger is None else self.ledger.state_dict(),
+            "num_classes": None if self.ledger is None else (*self.ledger.shape, 0)[1],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state.
+
+        Raises:
+            ValueError: The state is of another training set.
+        """
+        self.sampler.load_state_dict(state["sampler"])
+        self._running.load_state_dict(state["running"])
+        self._largest = int(state["largest"])
+        if state["ledger"] is not None:
+            size = len(self.sampler.train_set)
+            self.ledger = Ledger(size, state["num_classes"] or None)
+            self.ledger.load_state_dict(state["ledger"])
+
+
+def _label_probabilities(outputs: Tensor, labels: Tensor) -> Tensor:
+    probabilities = outputs.float().softmax(dim=1)
+    known = sample_labelled(labels)
+    safe = labels if is_soft(labels) else labels.clamp(min=0)
+    given = (probabilities * class_rows(safe, outputs.shape[1], probabilities.dtype)).sum(dim=1)
+    return given.masked_fill(~known, torch.nan)
+
+
+def _entry_probabilities(outputs: Tensor, labels: Tensor) -> Tensor:
+    probabilities = outputs.float().sigmoid()
+    given = torch.where(labels == 1, probabilities, 1 - probabilities)
+    return given.masked_fill(~labelled(labels), torch.nan)

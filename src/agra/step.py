@@ -1,0 +1,218 @@
+"""One step of AGRA, to be read beside Algorithms 1 and 2 of the paper.
+
+gradient = batch_gradient(model, comparison inputs, comparison labels)   # line 4
+outputs, decisions = step.judge(model, inputs, labels, gradient)         # lines 5 to 16
+loss = learn(outputs, decisions)                                         # line 17
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from agra.decisions import Decisions, MultilabelRule, Rule
+from agra.gradients import choose_engine
+from agra.gradients.engine import Engine, Gradient, depends_on_mode, judging
+from agra.inputs import Inputs, call, check_inputs, check_outputs
+from agra.labels import check_labels, check_multilabel, sample_labelled
+from agra.losses import Criterion, batch_loss, find_criterion, output_gradients
+
+
+@dataclass(frozen=True)
+class Step:
+    """What stays the same from step to step: how batches are judged."""
+
+    criterion: Criterion
+    rule: Rule | MultilabelRule
+    engine: Engine
+
+    def judge(
+        self,
+        model: nn.Module,
+        inputs: Inputs,
+        labels: Tensor,
+        comparison_gradient: Gradient,
+        *,
+        mask: Tensor | None = None,
+        graph: bool = False,
+    ) -> tuple[Tensor, Decisions]:
+        """Judge a batch: the outputs on which it was judged, and the verdicts.
+
+        Args:
+            model: Any module with outputs (N, K); judged in eval mode.
+            inputs: The update batch.
+            labels: Its given labels.
+            comparison_gradient: Of the comparison batch.
+            mask: (N, K), the classes that each sample may be relabelled to.
+            graph: Whether the outputs should carry the model's graph, if the engine has it.
+        """
+        with judging(model):
+            if isinstance(self.rule, MultilabelRule):
+                return self._judge_entries(
+                    self.rule, model, inputs, labels, comparison_gradient, graph
+                )
+            trace = self.engine.trace(model, inputs, comparison_gradient, graph=graph)
+            check_outputs(model, trace.outputs)
+            check_labels(labels, *trace.outputs.shape)
+            candidates = self.rule.candidates(labels, trace.outputs.shape[1], mask)
+            derivatives = output_gradients(self.criterion, trace.outputs, candidates.columns())
+            products = trace.compare(derivatives, self.rule.norms_wanted(candidates))
+            wanted = self.rule.norms_wanted(candidates, products.dots)
+            if wanted is not None and bool((wanted & products.squared_norms.isnan()).any()):
+                products = trace.compare(derivatives, wanted)
+            return trace.outputs, self.rule.decide(candidates, products)
+
+    def _judge_entries(
+        self,
+        rule: MultilabelRule,
+        model: nn.Module,
+        inputs: Inputs,
+        labels: Tensor,
+        label_gradients: Gradient,
+        graph: bool,
+    ) -> tuple[Tensor, Decisions]:
+        def derive(outputs: Tensor) -> Tensor:
+            check_outputs(model, outputs)
+            check_multilabel(labels, tuple(outputs.shape))
+            return output_gradients(self.criterion, outputs, [labels])[:, 0]
+
+        outputs, products = self.engine.compare_labels(
+            model, inputs, label_gradients, derive, graph=graph, norms=rule.may_need_norms
+        )
+        return outputs, rule.decide(labels, products)
+
+
+def learn(outputs: Tensor, decisions: Decisions, update_loss: Criterion) -> Tensor:
+    """The update loss over what was kept or relabelled; 0 with zero gradients if nothing was."""
+    rows = sample_labelled(decisions.labels)
+    if not bool(rows.any()):
+        return outputs[:0].sum()
+    return batch_loss(update_loss, outputs, decisions.labels, rows)
+
+
+def update(
+    step: Step,
+    model: nn.Module,
+    inputs: Inputs,
+    labels: Tensor,
+    comparison_gradient: Gradient,
+    *,
+    update_loss: Criterion,
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Decisions]:
+    """Judge a batch and compute the update's loss: loss, outputs and verdicts.
+
+    The forward pass of the judging is the update's own wherever train and eval mode agree.
+    """
+    graph = torch.is_grad_enabled() and not depends_on_mode(model)
+    outputs, decisions = step.judge(
+        model, inputs, labels, comparison_gradient, mask=mask, graph=graph
+    )
+    if torch.is_grad_enabled() and not outputs.requires_grad:
+        outputs = call(model, inputs)
+    return learn(outputs, decisions, update_loss), outputs, decisions
+
+
+def decide(
+    model: nn.Module,
+    inputs: Inputs,
+    labels: Tensor,
+    comparison_gradient: Gradient,
+    *,
+    criterion: str | Criterion = "cross-entropy",
+    rule: Rule | None = None,
+    engine: str | Engine = "auto",
+) -> Decisions:
+    """Which samples of a batch to keep, drop or relabel. The model is left as found.
+
+    Args:
+        model: Any module with outputs (N, K); judged in eval mode.
+        inputs: A tensor, or a tuple or dict of tensors.
+        labels: Class indices, or rows of class probabilities; ``IGNORE_LABEL`` for none.
+        comparison_gradient: From `batch_gradient` on the comparison batch. Its names say which
+            parameters are compared.
+        criterion: A name or any ``(outputs, labels) -> scalar``, as for the comparison gradient.
+        rule: The threshold, and what may become of a sample; None drops at scores <= 0.
+        engine: "auto", a name, or an engine that `choose_engine` found, which saves the search.
+
+    Raises:
+        ValueError: Inputs, labels or weights that cannot be judged, or an engine that refuses.
+
+    Example:
+        >>> from agra import batch_gradient
+        >>> _ = torch.manual_seed(0)
+        >>> model, inputs = nn.Linear(2, 2), torch.eye(2).repeat(4, 1)
+        >>> gradient = batch_gradient(model, inputs, torch.tensor([0, 1] * 4))
+        >>> given = torch.tensor([1, 1] + [0, 1] * 3)  # the first label is wrong
+        >>> decide(model, inputs, given, gradient).dropped.nonzero().tolist()
+        [[0]]
+    """
+    rule = Rule() if rule is None else rule
+    found = _prepare(model, inputs, labels, comparison_gradient, rule, engine)
+    step = Step(find_criterion(criterion), rule, found)
+    return step.judge(model, inputs, labels, comparison_gradient)[1]
+
+
+def decide_multilabel(
+    model: nn.Module,
+    inputs: Inputs,
+    labels: Tensor,
+    comparison_gradients: Gradient,
+    *,
+    criterion: str | Criterion = "bce",
+    rule: MultilabelRule | None = None,
+    engine: str | Engine = "auto",
+) -> Decisions:
+    """Which entries of a batch's label matrix to keep or drop (Algorithm 2).
+
+    Args:
+        model: Any module with outputs (N, K); judged in eval mode.
+        inputs: A tensor, or a tuple or dict of tensors.
+        labels: 0/1 matrix (N, K); NaN or ``IGNORE_LABEL`` where unknown.
+        comparison_gradients: From `label_gradients` on the comparison batch, one per label.
+        criterion: A name or any ``(outputs, labels) -> scalar``, as for the comparison gradients.
+        rule: The threshold; None drops at scores <= 0.
+        engine: "auto", a name, or an engine that `choose_engine` found.
+
+    Raises:
+        ValueError: Inputs, labels or weights that cannot be judged, or an engine that refuses.
+
+    Example:
+        >>> from agra import label_gradients
+        >>> model, inputs, labels = nn.Linear(2, 2), torch.eye(2), torch.eye(2)
+        >>> gradients = label_gradients(model, inputs, labels)
+        >>> decide_multilabel(model, inputs, labels, gradients).kept.tolist()
+        [[True, True], [True, True]]
+    """
+    rule = MultilabelRule() if rule is None else rule
+    found = _prepare(model, inputs, labels, comparison_gradients, rule, engine)
+    step = Step(find_criterion(criterion, multilabel=True), rule, found)
+    return step.judge(model, inputs, labels, comparison_gradients)[1]
+
+
+def _prepare(
+    model: nn.Module,
+    inputs: Inputs,
+    labels: Tensor,
+    gradient: Gradient,
+    rule: Rule | MultilabelRule,
+    engine: str | Engine,
+) -> Engine:
+    check_inputs(model, inputs, labels)
+    known = dict(model.named_parameters())
+    for name, part in gradient.items():
+        if name not in known:
+            raise ValueError(
+                "Expected `comparison_gradient` to be named as the model's parameters, got "
+                f"{name!r}, which is none of {list(known)[:8]}."
+            )
+        if part.device != known[name].device:
+            raise ValueError(
+                f"Expected `comparison_gradient` on the device of the model "
+                f"({known[name].device}), got {part.device} for {name!r}."
+            )
+    if not gradient:
+        raise ValueError("Expected `comparison_gradient` to name a parameter, got none.")
+    if isinstance(engine, Engine):
+        return engine
+    return choose_engine(engine, model, inputs, list(gradient), norms=rule.may_need_norms)

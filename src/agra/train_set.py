@@ -1,0 +1,133 @@
+"""A training set: rows by number, whatever holds them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset, default_collate
+
+from agra.inputs import Inputs, as_inputs, num_rows, take
+from agra.labels import sample_labelled
+
+Collate = Callable[[list[Any]], Any]
+
+
+class TrainSet:
+    """Inputs and given labels by row number: arrays, tensors, CSR, or a map-style Dataset.
+
+    Args:
+        source: ``(inputs, labels)``, a Dataset whose items are ``(input, label, ...)`` or dicts
+            with "labels" or "label", or another TrainSet.
+        labels: The labels of all samples, for a Dataset that does not offer them as ``targets`` or
+            ``labels``; only class-weighted sampling needs them.
+        collate: Items to a batch, as a DataLoader's ``collate_fn``.
+
+    Raises:
+        TypeError: A source without length and rows.
+        ValueError: No rows, or another number of labels.
+
+    Example:
+        >>> rows = TrainSet((torch.eye(3), [0, 1, 2]))
+        >>> rows.rows(torch.tensor([2]))
+        (tensor([[0., 0., 1.]]), tensor([2]))
+    """
+
+    def __init__(
+        self, source: Any, *, labels: Any = None, collate: Collate = default_collate
+    ) -> None:
+        self._collate = collate
+        self._inputs: Inputs = None
+        self._items: Dataset[Any] | None = None
+        if isinstance(source, TensorDataset) and len(source.tensors) >= 2:
+            source = source.tensors[:2]
+        if isinstance(source, tuple | list) and len(source) == 2:
+            self._inputs, given = as_inputs(source[0]), source[1] if labels is None else labels
+            self._size = num_rows(self._inputs)
+        elif hasattr(source, "__getitem__") and hasattr(source, "__len__"):
+            self._items, given = source, _labels_of(source) if labels is None else labels
+            self._size = len(source)
+        else:
+            kind = "an IterableDataset" if isinstance(source, IterableDataset) else "a"
+            kind = kind if kind.startswith("an") else type(source).__name__
+            raise TypeError(
+                "Expected `train_set` to be (inputs, labels) or a map-style Dataset with rows by "
+                f"number, got {kind}."
+            )
+        if self._size == 0:
+            raise ValueError("Expected `train_set` to hold samples, got an empty one.")
+        self.labels = None if given is None else as_labels(given)
+        if self.labels is not None and len(self.labels) != self._size:
+            raise ValueError(
+                f"Expected `labels` to have one entry per sample of `train_set` ({self._size}), "
+                f"got {len(self.labels)}."
+            )
+
+    def __len__(self) -> int:
+        return self._size
+
+    def rows(self, rows: Tensor) -> tuple[Inputs, Tensor]:
+        """The inputs and given labels of those rows."""
+        if self._items is None:
+            assert self.labels is not None
+            return take(self._inputs, rows, self._size), self.labels[rows]
+        batch = self._collate([self._items[row] for row in rows.tolist()])
+        inputs, labels = split_batch(batch)
+        return inputs, labels if self.labels is None else self.labels[rows]
+
+    def labelled_rows(self) -> Tensor | None:
+        """The rows that carry a label, or None if all of them do (or labels are not known)."""
+        if self.labels is None:
+            return None
+        known = sample_labelled(self.labels)
+        return None if bool(known.all()) else known.nonzero().squeeze(1)
+
+
+def split_batch(batch: Any) -> tuple[Inputs, Tensor]:
+    """Inputs and labels of a collated batch.
+
+    Raises:
+        TypeError: A batch in which the labels cannot be told from the inputs.
+    """
+    if isinstance(batch, tuple | list) and len(batch) >= 2:
+        return batch[0], batch[1]
+    names = [name for name in ("labels", "label") if isinstance(batch, dict) and name in batch]
+    if not names:
+        raise TypeError(
+            "Expected items of `train_set` to be (input, label, ...) or dicts with 'labels', got "
+            f"{type(batch).__name__}; pass `collate` to bring them into that form."
+        )
+    return {name: part for name, part in batch.items() if name != names[0]}, batch[names[0]]
+
+
+def as_labels(labels: Any) -> Tensor:
+    """Labels as a tensor: integers as int64, everything else as it is.
+
+    Raises:
+        TypeError: Labels that are not numbers.
+    """
+    if isinstance(labels, Tensor):
+        tensor = labels
+    else:
+        array = np.asarray(labels)
+        if array.dtype.kind not in "biuf":
+            raise TypeError(
+                f"Expected `labels` to be numbers, got {array.dtype}; encode class names as "
+                "0, 1, 2, ... first."
+            )
+        tensor = torch.as_tensor(array)
+    return tensor if tensor.is_floating_point() else tensor.long()
+
+
+def _labels_of(source: Any) -> Any:
+    if isinstance(source, Subset):
+        given = _labels_of(source.dataset)
+        return None if given is None else as_labels(given)[torch.as_tensor(source.indices)]
+    if isinstance(source, TensorDataset) and len(source.tensors) >= 2:
+        return source.tensors[1]
+    for name in ("targets", "labels"):
+        given = getattr(source, name, None)
+        if isinstance(given, Tensor | np.ndarray | Sequence) and len(given) == len(source):
+            return given
+    return None
