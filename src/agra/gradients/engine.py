@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from agra.gradients.parameters import linear_layer
 from agra.inputs import Inputs, call
@@ -198,6 +199,22 @@ def judging(model: nn.Module) -> Iterator[None]:
         finally:
             for module in switched:
                 module.training = True
+
+
+@contextmanager
+def plain_kernels(model: nn.Module) -> Iterator[None]:
+    """Fused kernels have no derivative rules; the same mathematics in plain ones has them."""
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    fused_lstm = torch.backends.mkldnn.enabled
+    try:
+        torch.backends.mha.set_fastpath_enabled(False)
+        if any(isinstance(module, nn.LSTM) for module in model.modules()):
+            torch.backends.mkldnn.enabled = False
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+        torch.backends.mkldnn.enabled = fused_lstm
 
 
 def depends_on_mode(model: nn.Module) -> bool:

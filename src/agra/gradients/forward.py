@@ -1,14 +1,10 @@
 """Forward mode: one exact directional derivative serves every candidate label."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from agra.gradients.engine import Engine, Gradient, Products, Trace, squared_norm
+from agra.gradients.engine import Engine, Gradient, Products, Trace, plain_kernels, squared_norm
 from agra.inputs import Inputs, call
 
 
@@ -31,7 +27,7 @@ class ForwardEngine(Engine):
         self, model: nn.Module, inputs: Inputs, comparison_gradient: Gradient, *, graph: bool
     ) -> "DirectionTrace":
         # a graph under forward mode would record the tangents too, and double the memory
-        with torch.no_grad(), _plain_kernels(model), forward_ad.dual_level():
+        with torch.no_grad(), plain_kernels(model), forward_ad.dual_level():
             duals = {name: parameter.detach() for name, parameter in model.named_parameters()}
             for name, part in comparison_gradient.items():
                 duals[name] = forward_ad.make_dual(duals[name], part.to(duals[name].dtype))
@@ -49,16 +45,3 @@ class DirectionTrace(Trace):
         directions = self._directions.to(output_gradients.dtype)
         dots = torch.einsum("nck,nk->nc", output_gradients, directions)
         return Products(dots, torch.full_like(dots, torch.nan), squared_norm(self._gradient))
-
-
-@contextmanager
-def _plain_kernels(model: nn.Module) -> Iterator[None]:
-    """Fused kernels have no forward derivative; the same mathematics in plain ones has."""
-    fast_path = torch.backends.mha.get_fastpath_enabled()
-    with ExitStack() as stack:
-        stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-        stack.callback(torch.backends.mha.set_fastpath_enabled, fast_path)
-        torch.backends.mha.set_fastpath_enabled(False)
-        if any(isinstance(module, nn.LSTM) for module in model.modules()):
-            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
-        yield

@@ -129,15 +129,15 @@ class Bias(LayerRule):
 
 def _sum_positions(layer: nn.Module, back: Tensor) -> Tensor:
     if isinstance(layer, nn.LayerNorm):
-        kept = len(layer.normalized_shape)
-        return back.reshape(len(back), -1, *back.shape[back.ndim - kept :]).sum(dim=1)
+        between = range(1, back.ndim - len(layer.normalized_shape))
+        return back.sum(dim=tuple(between)) if between else back
     if isinstance(layer, nn.Linear):
         return _positions(back).sum(dim=1)
-    return back.reshape(*back.shape[:2], -1).sum(dim=2)  # channels first
+    return back.sum(dim=tuple(range(2, back.ndim))) if back.ndim > 2 else back  # channels first
 
 
 def _positions(values: Tensor) -> Tensor:
-    return values.reshape(len(values), -1, values.shape[-1])
+    return values.flatten(1, -2) if values.ndim > 2 else values.unsqueeze(1)
 
 
 def _gram(a: Tensor, b: Tensor) -> Tensor:

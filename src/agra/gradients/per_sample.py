@@ -1,10 +1,20 @@
 """Every sample's gradient in full: the fallback that asks the least of the model."""
 
+import warnings
+
 import torch
 from torch import Tensor, nn
 from torch.func import vjp, vmap
 
-from agra.gradients.engine import Engine, Gradient, Products, Trace, sample_gradient, squared_norm
+from agra.gradients.engine import (
+    Engine,
+    Gradient,
+    Products,
+    Trace,
+    plain_kernels,
+    sample_gradient,
+    squared_norm,
+)
 from agra.inputs import Inputs, call, num_rows, take, tensors, transform
 
 _CHUNK_NUMBERS = 2**25  # how many numbers of per-sample gradients may exist at once
@@ -28,9 +38,12 @@ class PerSampleEngine(Engine):
         chosen = set(names)
         gradient = {n: p.detach() for n, p in model.named_parameters() if n in chosen}
         try:
-            trace = self.trace(model, inputs, gradient, graph=False)
-            trace.compare(torch.ones_like(trace.outputs).unsqueeze(1))
-        except (NotImplementedError, RuntimeError, ValueError) as error:
+            with warnings.catch_warnings():
+                # torch warns where it would loop over the samples inside one operator
+                warnings.filterwarnings("error", message=".*performance drop")
+                trace = self.trace(model, inputs, gradient, graph=False)
+                trace.compare(torch.ones_like(trace.outputs).unsqueeze(1))
+        except (NotImplementedError, RuntimeError, ValueError, UserWarning) as error:
             return f"no vectorised gradient: {str(error).splitlines()[0]}"
         return None
 
@@ -61,6 +74,9 @@ class PerSampleTrace(Trace):
         return Products(dots, norms, squared_norm(self._gradient))
 
     def _vectorised(self, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
+        if not len(output_gradients):  # vmap refuses
+            empty = output_gradients[:, :, 0]
+            return empty, empty
         parameters = {name: p.detach() for name, p in self._model.named_parameters()}
         chosen = {name: parameters.pop(name) for name in self._gradient}
         total = num_rows(self._inputs)
@@ -80,7 +96,8 @@ class PerSampleTrace(Trace):
         size = sum(part.numel() for part in chosen.values())
         chunk = max(1, _CHUNK_NUMBERS // max(1, size))
         batched = vmap(one, in_dims=(0, *dims), chunk_size=chunk, randomness="different")
-        return batched(output_gradients, *flat)
+        with plain_kernels(self._model):
+            return batched(output_gradients, *flat)
 
     def _one_by_one(self, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
         samples, candidates, _ = output_gradients.shape

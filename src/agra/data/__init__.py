@@ -1,0 +1,1 @@
+"""Data to learn from: for now, label noise to inject."""
