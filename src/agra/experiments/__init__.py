@@ -1,0 +1,1 @@
+"""Experiments: what to run, and running it."""
