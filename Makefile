@@ -19,7 +19,7 @@ check: .venv/installed-test
 	$(BIN)/python -m pytest -q tests/test_sizes.py
 
 slow: .venv/installed-test
-	$(BIN)/python -m pytest -m slow -n 0 tests
+	$(BIN)/python -m pytest -m slow -n 0 -rP tests
 
 docs: .venv/installed-docs
 	$(BIN)/mkdocs build --strict

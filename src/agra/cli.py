@@ -1,4 +1,4 @@
-"""The command line: parse, call one function, print. Imports are lazy, so that --help is instant."""
+"""The command line: parse, call one function, print."""
 
 import json
 import sys

@@ -30,6 +30,9 @@ def as_inputs(inputs: Any) -> Inputs:
         return tuple(as_inputs(part) for part in inputs)
     if sparse.issparse(inputs):
         rows = inputs.tocsr()
+        if not rows.has_canonical_format:  # torch wants sorted, distinct columns in a row
+            rows = rows.copy()
+            rows.sum_duplicates()
         return torch.sparse_csr_tensor(
             torch.as_tensor(rows.indptr),
             torch.as_tensor(rows.indices),

@@ -166,9 +166,9 @@ class Agra:
 
         Not even weight decay and momentum act then, as the optimizer is not called.
         """
+        optimizer.zero_grad()  # first: the memory of old gradients serves the judging
         found = self.update(inputs, labels, ids, mask=mask)
         if not found.empty:
-            optimizer.zero_grad()
             found.loss.backward()
             optimizer.step()
         return found

@@ -123,9 +123,7 @@ def _mean(values: list[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _run(
-    demo: Demo, method: Method, seed: int, progress: Callable[[Progress], None] | None
-) -> Run:
+def _run(demo: Demo, method: Method, seed: int, progress: Callable[[Progress], None] | None) -> Run:
     train, test, true_labels, test_labels = _split(seed)
     generator = torch.Generator().manual_seed(seed)
     labels = flip_labels(true_labels, demo.noise, NUM_CLASSES, generator)

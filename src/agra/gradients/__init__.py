@@ -1,6 +1,7 @@
 """The engines, and the choice of one. The only place that knows them all."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import torch
@@ -104,20 +105,20 @@ class PairedEngine(Engine):
     def trace(
         self, model: nn.Module, inputs: Inputs, comparison_gradient: Gradient, *, graph: bool
     ) -> "PairedTrace":
-        def norms(output_gradients: Tensor, wanted: Tensor) -> Tensor:
+        def norms(output_gradients: Tensor, wanted: Tensor) -> Products:
             asked = wanted.any(dim=1).nonzero().squeeze(1)
             part = take(inputs, asked, len(wanted))
             trace = self.norms.trace(model, part, comparison_gradient, graph=False)
             found = torch.full_like(output_gradients[:, :, 0], torch.nan)
             products = trace.compare(output_gradients[asked], wanted[asked])
             found[asked] = products.squared_norms
-            return found
+            return replace(products, squared_norms=found)
 
         return PairedTrace(self.dots.trace(model, inputs, comparison_gradient, graph=graph), norms)
 
 
 class PairedTrace(Trace):
-    def __init__(self, dots: Trace, norms: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, dots: Trace, norms: Callable[[Tensor, Tensor], Products]) -> None:
         self.outputs = dots.outputs
         self._dots, self._norms = dots, norms
 
@@ -126,4 +127,4 @@ class PairedTrace(Trace):
         if wanted is None or not bool(wanted.any()):
             return products
         norms = self._norms(output_gradients, wanted)
-        return Products(products.dots, norms, products.comparison_squared_norm)
+        return Products(products.dots, norms.squared_norms, norms.comparison_squared_norm)

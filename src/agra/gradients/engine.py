@@ -30,7 +30,7 @@ class Products:
     Attributes:
         dots: (N, C), one column per candidate label.
         squared_norms: (N, C), of the samples' gradients; NaN where they were not asked for.
-        comparison_squared_norm: () or, for several labels, (C,).
+        comparison_squared_norm: () or, for several labels, (C,); NaN if no norm was computed.
     """
 
     dots: Tensor
@@ -66,6 +66,11 @@ class Trace(ABC):
             output_gradients: (N, C, K), the derivative of the loss in the outputs, per candidate.
             wanted: (N, C), where squared norms are needed; None for nowhere.
         """
+
+
+def only_dots(dots: Tensor) -> Products:
+    """Products of an engine that has no norms."""
+    return Products(dots, torch.full_like(dots, torch.nan), dots.new_tensor(torch.nan))
 
 
 class Engine(ABC):
@@ -137,7 +142,8 @@ class Engine(ABC):
 
 def squared_norm(gradient: Gradient) -> Tensor:
     """The squared Euclidean norm over all parameters: a scalar."""
-    return torch.stack([part.square().sum() for part in gradient.values()]).sum()
+    flat = [part.flatten() for part in gradient.values()]
+    return torch.stack([part.dot(part) for part in flat]).sum()
 
 
 def _gradient_of_label(model: nn.Module, label_gradients: Gradient, label: int) -> Gradient:
@@ -209,7 +215,7 @@ def plain_kernels(model: nn.Module) -> Iterator[None]:
     try:
         torch.backends.mha.set_fastpath_enabled(False)
         if any(isinstance(module, nn.LSTM) for module in model.modules()):
-            torch.backends.mkldnn.enabled = False
+            torch.backends.mkldnn.enabled = False  # type: ignore[assignment]  # a property
         with sdpa_kernel(SDPBackend.MATH):
             yield
     finally:
@@ -226,7 +232,7 @@ def _reads_mode(module: nn.Module) -> bool:
     if isinstance(module, nn.modules.dropout._DropoutNd):
         return module.p > 0
     if isinstance(module, nn.modules.batchnorm._NormBase):
-        return module.running_mean is not None
+        return module.track_running_stats or isinstance(module, nn.modules.batchnorm._BatchNorm)
     if type(module) in (nn.RNN, nn.LSTM, nn.GRU, nn.MultiheadAttention):
         return float(module.dropout) > 0  # type: ignore[arg-type]  # a number in all four
     if type(module) in (nn.TransformerEncoderLayer, nn.TransformerEncoder):

@@ -3,9 +3,12 @@
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.autograd.graph import saved_tensors_hooks
 
-from agra.gradients.engine import Engine, Gradient, Products, Trace, plain_kernels, squared_norm
-from agra.inputs import Inputs, call
+from agra.gradients.engine import Engine, Gradient, Products, Trace, only_dots, plain_kernels
+from agra.inputs import Inputs, call, num_rows, take, tensors
+
+_TANGENTS = 0.2  # how much memory the tangents may add, as a share of what training takes
 
 
 class ForwardEngine(Engine):
@@ -13,6 +16,9 @@ class ForwardEngine(Engine):
 
     name = "forward"
     has_norms = False
+
+    def __init__(self) -> None:
+        self._rows_for: dict[tuple[torch.Size, ...], int] = {}  # a memo, by the shapes of inputs
 
     def refusal(self, model: nn.Module, inputs: Inputs, names: list[str]) -> str | None:
         chosen = set(names)
@@ -26,22 +32,78 @@ class ForwardEngine(Engine):
     def trace(
         self, model: nn.Module, inputs: Inputs, comparison_gradient: Gradient, *, graph: bool
     ) -> "DirectionTrace":
-        # a graph under forward mode would record the tangents too, and double the memory
-        with torch.no_grad(), plain_kernels(model), forward_ad.dual_level():
-            duals = {name: parameter.detach() for name, parameter in model.named_parameters()}
-            for name, part in comparison_gradient.items():
-                duals[name] = forward_ad.make_dual(duals[name], part.to(duals[name].dtype))
-            outputs, directions = forward_ad.unpack_dual(call(model, inputs, duals))
-        return DirectionTrace(outputs, directions, comparison_gradient)
+        rows = self._rows_at_once(model, inputs) if graph else 0
+        with plain_kernels(model), torch.set_grad_enabled(rows > 0):
+            if not rows:
+                return DirectionTrace(*_push(model, inputs, comparison_gradient))
+            total = num_rows(inputs)
+            pairs = [
+                _push(model, take(inputs, part, total), comparison_gradient)
+                for part in torch.arange(total).split(rows)
+            ]
+            return DirectionTrace(*(torch.cat(parts) for parts in zip(*pairs, strict=True)))
+
+    def _rows_at_once(self, model: nn.Module, inputs: Inputs) -> int:
+        """How many rows may have tangents and the update's graph together; 0 to share no graph.
+
+        The graph records the tangents too, until the outputs are there: sharing the update's
+        forward pass with all rows at once would double the memory of activations.
+        """
+        shapes = tuple(part.shape for part in tensors(inputs))
+        if shapes not in self._rows_for:
+            self._rows_for[shapes] = _plan(model, inputs)
+        return self._rows_for[shapes]
 
 
 class DirectionTrace(Trace):
-    def __init__(self, outputs: Tensor, directions: Tensor | None, gradient: Gradient) -> None:
+    def __init__(self, outputs: Tensor, directions: Tensor) -> None:
         self.outputs = outputs
-        self._directions = torch.zeros_like(outputs) if directions is None else directions
-        self._gradient = gradient
+        self._directions = directions
 
     def compare(self, output_gradients: Tensor, wanted: Tensor | None = None) -> Products:
         directions = self._directions.to(output_gradients.dtype)
-        dots = torch.einsum("nck,nk->nc", output_gradients, directions)
-        return Products(dots, torch.full_like(dots, torch.nan), squared_norm(self._gradient))
+        return only_dots(torch.einsum("nck,nk->nc", output_gradients, directions))
+
+
+def _push(model: nn.Module, inputs: Inputs, gradient: Gradient) -> tuple[Tensor, Tensor]:
+    """Outputs, and how they move when the weights move along the gradient."""
+    with forward_ad.dual_level():
+        duals = {
+            name: p if torch.is_grad_enabled() else p.detach()
+            for name, p in model.named_parameters()
+        }
+        for name, part in gradient.items():
+            duals[name] = forward_ad.make_dual(duals[name], part.to(duals[name].dtype))
+        outputs, directions = forward_ad.unpack_dual(call(model, inputs, duals))
+    return outputs, torch.zeros_like(outputs) if directions is None else directions.detach()
+
+
+def _plan(model: nn.Module, inputs: Inputs) -> int:
+    total = num_rows(inputs)
+    few = take(inputs, torch.arange(min(2, total)), total)
+    fused, together = _saved_bytes(model, few)
+    with plain_kernels(model):
+        plain, _ = _saved_bytes(model, few)
+        _, alone = _saved_bytes(model, take(inputs, torch.arange(min(1, total)), total))
+    # not where plain kernels would bloat the update's graph, nor where rows depend on each other
+    tolerance = 1e3 * torch.finfo(alone.dtype).eps
+    if plain > 1.5 * fused or not torch.allclose(together[:1], alone, tolerance, tolerance):
+        return 0
+    weights = sum(part.numel() * part.element_size() for part in model.parameters())
+    per_row = max(1.0, plain / max(1, len(together)))
+    share = _TANGENTS * (3 * weights + per_row * total) / per_row
+    # parts of equal size, so that none is too small to be fast
+    return -(-total // max(1, -(-total // max(1, int(share))))) if total else 0
+
+
+def _saved_bytes(model: nn.Module, inputs: Inputs) -> tuple[int, Tensor]:
+    """What the graph of a forward pass keeps besides the weights, and the outputs."""
+    kept = {part.data_ptr(): 0 for part in model.parameters()}
+
+    def count(part: Tensor) -> Tensor:
+        kept.setdefault(part.data_ptr(), part.numel() * part.element_size())
+        return part
+
+    with torch.enable_grad(), saved_tensors_hooks(count, lambda part: part):
+        outputs = call(model, inputs)
+    return sum(kept.values()), outputs.detach()

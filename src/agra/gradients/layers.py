@@ -71,8 +71,11 @@ class ConvWeight(LayerRule):
         if norms:
             return super().compare(layer, a, b, g, norms)
         assert isinstance(layer, nn.Conv1d | nn.Conv2d)
-        moved = layer._conv_forward(a, g, None)
-        return (moved * b).flatten(1).sum(dim=1), None
+        dots = [
+            torch.linalg.vecdot(layer._conv_forward(part_a, g, None).flatten(1), part_b.flatten(1))
+            for part_a, part_b in _chunks(a, b, b[:1].numel())
+        ]
+        return torch.cat(dots), None
 
 
 class EmbeddingWeight(LayerRule):

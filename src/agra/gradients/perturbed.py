@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from agra.gradients.engine import Engine, Gradient, Products, Trace, squared_norm
+from agra.gradients.engine import Engine, Gradient, Products, Trace, only_dots, squared_norm
 from agra.inputs import Inputs, call
 
 
@@ -46,7 +46,7 @@ class PerturbedTrace(Trace):
 
     def compare(self, output_gradients: Tensor, wanted: Tensor | None = None) -> Products:
         dots = torch.einsum("nck,nk->nc", output_gradients, self._directions)
-        return Products(dots, torch.full_like(dots, torch.nan), squared_norm(self._gradient))
+        return only_dots(dots)
 
 
 def _step_size(parameters: Gradient, gradient: Gradient) -> float:
