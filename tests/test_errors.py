@@ -31,7 +31,7 @@ def raises():
                 yield pytest.param(node.exc.args[0], id=where)
 
 
-@pytest.mark.parametrize("message", raises())
+@pytest.mark.parametrize("message", list(raises()))
 def test_the_text_of_every_error_is_tested(message):
     parts = [part for part in literal_parts(message) if len(part) > 12]
     assert parts, "an error needs a sentence"

@@ -338,6 +338,18 @@ def test_only_the_ratios_of_weights_count(scale):
             assert scaled.draw_rows(size).tolist() == plain.draw_rows(size).tolist()
 
 
+@pytest.mark.parametrize("number", [0.0, 1 - 2.0**-53], ids=["lowest", "highest"])
+def test_the_extreme_random_numbers_hit_no_row_that_may_not_be_drawn(number, monkeypatch):
+    by_weight = ComparisonSampler(numbered([0] * 5), weights=[0, 0.1, 0, 0.2, 0])
+    by_class = ComparisonSampler(numbered([0] * 3), weights="inverse-frequency")
+    monkeypatch.setattr(torch, "rand", lambda n, **_: torch.full((n,), number, dtype=torch.float64))
+    last = number > 0
+    assert by_weight._guess(1).tolist() == [3 if last else 1]
+    assert by_class._guess(1).tolist() == [2 if last else 0]
+    for sampler in (by_weight, by_class):
+        assert len(set(sampler.draw_rows(2).tolist())) == 2
+
+
 def test_a_single_row_can_be_drawn():
     for weights in ("uniform", "inverse-frequency", [2.0]):
         assert ComparisonSampler(numbered([3]), weights=weights).draw_rows(1).tolist() == [0]

@@ -124,9 +124,9 @@ def test_items_may_be_dicts(name):
     assert labels.tolist() == [1, 0, 1]
 
 
-def test_a_train_set_is_a_source_too():
-    check_rows(TrainSet(TrainSet((X, Y))))
-    check_rows(TrainSet(TrainSet(Pairs())))
+def test_inputs_without_labels():
+    with pytest.raises(ValueError, match="Expected `labels` for the inputs of `train_set`, got"):
+        TrainSet((X, None))
 
 
 def test_collate_brings_items_into_form():

@@ -74,6 +74,12 @@ def label_gradients(
 
     Raises:
         ValueError: Inputs, labels or weights that no gradient can come from.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3))
+        >>> gradients = label_gradients(model, torch.eye(2), torch.tensor([[1, 0, 1], [0, 0, 1]]))
+        >>> tuple(gradients["0.weight"].shape)
+        (3, 4, 2)
     """
     loss_of = find_criterion(criterion, multilabel=True)
     check_inputs(model, inputs, labels)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from agra.gradients.engine import Products
-from agra.labels import IGNORE_LABEL, class_rows, is_soft, labelled, sample_labelled
+from agra.labels import IGNORE_LABEL, class_rows, is_soft, labelled, sample_labelled, signed
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,11 @@ class Rule:
         threshold: A score must be above it; at exactly the threshold a sample is dropped.
         eps: Added to the product of the norms in the score; the published code has 1e-6.
         scores: Compute the score under the given label even where the verdict does not need it.
+
+    Example:
+        >>> rule = Rule(alternative_label="any")
+        >>> rule.candidates(torch.tensor([1]), num_classes=3).classes.tolist()
+        [0, 1, 2]
     """
 
     alternative_label: int | Literal["any"] | None = None
@@ -83,8 +88,9 @@ class Rule:
         classes = torch.tensor(others, dtype=torch.long, device=labels.device)
         allowed = torch.ones(len(labels), 1 + len(classes), dtype=torch.bool, device=labels.device)
         allowed[:, 0] = sample_labelled(labels)
-        if not is_soft(labels):  # y = y': there is nothing to relabel
-            allowed[:, 1:] = labels.unsqueeze(1) != classes
+        # y = y': there is nothing to relabel
+        same = labels[:, classes] == 1 if is_soft(labels) else labels.unsqueeze(1) == classes
+        allowed[:, 1:] = ~same
         if mask is not None:
             if mask.dtype != torch.bool or mask.shape != (len(labels), num_classes):
                 raise ValueError(
@@ -121,7 +127,7 @@ class Rule:
         # where no norm was needed the sign says all; any positive number stands for it
         ranked = torch.where(scores.isnan(), products.dots.sign(), scores)
         own = ranked[:, 0]
-        labels = candidates.given.clone()
+        labels = signed(candidates.given).clone()
         relabelled = torch.zeros_like(candidates.allowed[:, 0])
         if len(candidates.classes):
             best, column = ranked[:, 1:].max(dim=1)
@@ -169,6 +175,10 @@ class MultilabelRule:
         threshold: A score must be above it.
         eps: Added to the product of the norms in the score.
         scores: Compute scores even where the verdict does not need them.
+
+    Example:
+        >>> MultilabelRule(threshold=0.1).may_need_norms  # signs decide only at 0
+        True
     """
 
     threshold: float = 0.0
@@ -190,7 +200,7 @@ class MultilabelRule:
         ranked = torch.where(scores.isnan(), products.dots.sign(), scores)
         kept = (ranked > self.threshold) & known
         return Decisions(
-            labels=labels.masked_fill(~kept, IGNORE_LABEL),
+            labels=signed(labels).masked_fill(~kept, IGNORE_LABEL),
             scores=scores.masked_fill(~known, torch.nan),
             kept=kept,
             dropped=~kept,

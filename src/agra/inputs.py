@@ -4,7 +4,7 @@ A tuple is passed as ``model(*inputs)``, a dict as ``model(**inputs)``. Rows are
 matrices count as tensors; torch cannot select their rows, so `take` does.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ def as_inputs(inputs: Any) -> Inputs:
     """
     if isinstance(inputs, Tensor):
         return inputs
-    if isinstance(inputs, dict):
+    if isinstance(inputs, Mapping):
         return {name: as_inputs(part) for name, part in inputs.items()}
     if isinstance(inputs, tuple | list) and inputs and not np.isscalar(inputs[0]):
         return tuple(as_inputs(part) for part in inputs)
@@ -46,6 +46,13 @@ def as_inputs(inputs: Any) -> Inputs:
             "Expected `inputs` to be tensors, arrays or sparse matrices of numbers, "
             f"got {type(inputs).__name__} of {array.dtype}; encode it first."
         )
+    return from_array(array)
+
+
+def from_array(array: "np.ndarray[Any, Any]") -> Tensor:
+    """The array as a tensor: a view where torch can hold one, else a copy."""
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()
     return torch.as_tensor(array)
 
 
@@ -53,7 +60,7 @@ def tensors(inputs: Inputs) -> Iterator[Tensor]:
     """Every tensor in the batch, in order."""
     if isinstance(inputs, Tensor):
         yield inputs
-    elif isinstance(inputs, dict):
+    elif isinstance(inputs, Mapping):
         for part in inputs.values():
             yield from tensors(part)
     elif isinstance(inputs, tuple | list):
@@ -65,7 +72,7 @@ def transform(inputs: Inputs, change: Callable[[Tensor], Tensor]) -> Inputs:
     """The same structure with every tensor changed."""
     if isinstance(inputs, Tensor):
         return change(inputs)
-    if isinstance(inputs, dict):
+    if isinstance(inputs, Mapping):
         return {name: transform(part, change) for name, part in inputs.items()}
     if isinstance(inputs, tuple | list):
         return tuple(transform(part, change) for part in inputs)
@@ -104,15 +111,16 @@ def take(inputs: Inputs, rows: Tensor, total: int | None = None) -> Inputs:
 def _take_csr(matrix: Tensor, rows: Tensor) -> Tensor:
     starts = matrix.crow_indices()
     counts = starts.diff()[rows]
-    pointers = torch.zeros(len(rows) + 1, dtype=starts.dtype)
+    pointers = torch.zeros(len(rows) + 1, dtype=starts.dtype, device=starts.device)
     torch.cumsum(counts, dim=0, out=pointers[1:])
     shifts = torch.repeat_interleave(starts[:-1][rows] - pointers[:-1], counts)
-    places = torch.arange(len(shifts)) + shifts
+    places = torch.arange(len(shifts), device=shifts.device) + shifts
     return torch.sparse_csr_tensor(
         pointers,
         matrix.col_indices()[places],
         matrix.values()[places],
         size=(len(rows), matrix.shape[1]),
+        device=starts.device,
         check_invariants=False,  # rows of a valid matrix are valid
     )
 
@@ -125,8 +133,9 @@ def call(model: nn.Module, inputs: Inputs, parameters: dict[str, Tensor] | None 
     Raises:
         ValueError: The model returned no (N, K) tensor.
     """
-    args = () if isinstance(inputs, dict) else inputs if isinstance(inputs, tuple) else (inputs,)
-    kwargs = inputs if isinstance(inputs, dict) else {}
+    several = isinstance(inputs, tuple | list)  # default_collate makes lists of tuples
+    args = () if isinstance(inputs, Mapping) else tuple(inputs) if several else (inputs,)
+    kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
     if parameters is None:
         outputs = model(*args, **kwargs)
     else:
@@ -150,7 +159,14 @@ def check_inputs(model: nn.Module, inputs: Inputs, labels: Tensor) -> None:
     Raises:
         ValueError: Inputs that are not finite, or on another device or of another floating type
             than the model's parameters; another number of labels than of inputs.
+        TypeError: Inputs that hold no tensor.
     """
+    wanted = num_rows(inputs)
+    if labels.ndim == 0 or len(labels) != wanted:
+        raise ValueError(
+            f"Expected `labels` to have one entry per sample ({wanted}), "
+            f"got shape {tuple(labels.shape)}."
+        )
     parameter = next(model.parameters(), None)
     for part in tensors(inputs):
         if part.is_floating_point() and not bool(_values(part).isfinite().all()):

@@ -25,7 +25,7 @@ from agra.losses import (
 )
 from agra.names import check_name
 from agra.sampling import ComparisonSampler, Weights
-from agra.step import Step, update
+from agra.step import Step
 from agra.train_set import Collate, TrainSet
 
 
@@ -199,8 +199,7 @@ class Agra:
                 norms=self._rule.may_need_norms,
             )
         step = Step(self._criterion, self._rule, self.engine)
-        loss, outputs, decisions = update(
-            step,
+        loss, outputs, decisions = step.update(
             self.model,
             inputs,
             labels,

@@ -21,7 +21,14 @@ def labelled(labels: Tensor) -> Tensor:
     """
     if labels.is_floating_point():
         return ~(labels.isnan() | (labels == IGNORE_LABEL))
+    if not labels.dtype.is_signed:  # there -100 would be read modulo 256
+        return torch.ones_like(labels, dtype=torch.bool)
     return labels != IGNORE_LABEL
+
+
+def signed(labels: Tensor) -> Tensor:
+    """The same labels in a type that can hold ``IGNORE_LABEL``."""
+    return labels if labels.dtype.is_signed else labels.long()
 
 
 def sample_labelled(labels: Tensor) -> Tensor:
@@ -35,7 +42,7 @@ def class_rows(labels: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
     if is_soft(labels):
         return labels.to(dtype)
     rows = torch.zeros(len(labels), num_classes, dtype=dtype, device=labels.device)
-    return rows.scatter_(1, labels.unsqueeze(1), 1.0)
+    return rows.scatter_(1, labels.long().unsqueeze(1), 1.0)
 
 
 def check_labels(labels: Tensor, num_samples: int, num_classes: int | None) -> None:
@@ -57,7 +64,7 @@ def check_labels(labels: Tensor, num_samples: int, num_classes: int | None) -> N
             "Expected `labels` of a single-label criterion to be class indices (integers) or rows "
             f"of class probabilities, got a vector of {labels.dtype}; convert it with .long()."
         )
-    known = labels[labels != IGNORE_LABEL]
+    known = labels[labelled(labels)]
     if num_classes is None or not known.numel():
         return
     low, high = int(known.min()), int(known.max())

@@ -97,7 +97,10 @@ class Ledger:
         for name, values in additions.items():
             total = self.totals[name]
             total.index_add_(0, ids, values.to(total.dtype))
-        self.totals["score_last"][ids] = torch.where(scored, scores, self.totals["score_last"][ids])
+        # by entry: a repeated id without a score must not bring back the one before
+        places = ids.view(-1, *[1] * (scores.ndim - 1)).expand_as(scores)[scored]
+        entries = (places, scored.nonzero()[:, 1]) if scores.ndim == 2 else (places,)
+        self.totals["score_last"][entries] = scores[scored]
         self.totals["probability_last"][ids] = probabilities
         if bool(relabelled.any()):
             self._record_labels(ids[relabelled], decisions.labels.cpu()[relabelled])
@@ -143,7 +146,8 @@ class Ledger:
         scored = frame["scored"].where(frame["scored"] > 0)
         frame["drop_rate"] = frame["dropped"] / judged
         frame["mean_score"] = frame["score_sum"] / scored
-        frame["mean_probability"] = frame["probability_sum"] / judged
+        known = frame["probability_last"].notna()  # an unknown label has no probability
+        frame["mean_probability"] = (frame["probability_sum"] / judged).where(known)
         frame["new_label"] = frame["new_label"].astype("Int32").where(frame["new_label"] >= 0)
         if len(self.shape) == 2:
             frame.index = pd.MultiIndex.from_product(

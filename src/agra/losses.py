@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from agra.labels import class_rows, labelled, sample_labelled
+from agra.labels import class_rows, is_soft, labelled, sample_labelled
 from agra.names import check_name
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -27,6 +27,7 @@ def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
         >>> cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1])).exp().item()
         2.0
     """
+    labels = labels.to(outputs.dtype) if is_soft(labels) else labels.long()
     return functional.cross_entropy(outputs, labels)
 
 
@@ -163,7 +164,8 @@ def batch_loss(criterion: Criterion, outputs: Tensor, labels: Tensor, rows: Tens
     if not bool(rows.all()):
         outputs, labels = outputs[rows], labels[rows]
     loss = criterion(outputs, labels)
-    if not isinstance(loss, Tensor) or loss.ndim != 0 or not loss.requires_grad:
+    attached = isinstance(loss, Tensor) and (loss.requires_grad or not torch.is_grad_enabled())
+    if not isinstance(loss, Tensor) or loss.ndim != 0 or not attached:
         given = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
         raise ValueError(
             "Expected `criterion` to return a scalar tensor that depends on the outputs, "

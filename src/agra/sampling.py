@@ -77,7 +77,7 @@ class ComparisonSampler:
                 'Expected the labels of `train_set` for weights="inverse-frequency", got a Dataset '
                 "without `targets` or `labels`; pass labels=."
             )
-        labels = labels if self._rows is None else labels[self._rows]
+        labels = labels.cpu() if self._rows is None else labels[self._rows].cpu()
         if labels.ndim == 2 and not _sums_to_one(labels):
             raise ValueError(
                 'Expected weights="uniform" for several labels per sample, got '
@@ -101,9 +101,10 @@ class ComparisonSampler:
     def _by_weight(self, weights: Tensor) -> tuple[Callable[[int], Tensor], Tensor]:
         if not bool(weights.isfinite().all()) or bool((weights < 0).any()):
             raise ValueError("Expected `weights` to be finite and not negative, got others.")
-        total = weights.cumsum(0)
-        if float(total[-1]) == 0:
+        if float(weights.max()) == 0:
             raise ValueError("Expected `weights` to have a positive entry, got only zeros.")
+        weights = weights / weights.max()  # their sum and their reciprocals stay finite
+        total = weights.cumsum(0)
         self.num_rows = int((weights > 0).sum())
         last = int((weights > 0).nonzero()[-1])
 

@@ -62,6 +62,28 @@ class Step:
                 products = trace.compare(derivatives, wanted)
             return trace.outputs, self.rule.decide(candidates, products)
 
+    def update(
+        self,
+        model: nn.Module,
+        inputs: Inputs,
+        labels: Tensor,
+        comparison_gradient: Gradient,
+        *,
+        update_loss: Criterion,
+        mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Decisions]:
+        """Judge a batch and compute the update's loss: loss, outputs and verdicts.
+
+        The forward pass of the judging is the update's own wherever train and eval mode agree.
+        """
+        graph = torch.is_grad_enabled() and not depends_on_mode(model)
+        outputs, decisions = self.judge(
+            model, inputs, labels, comparison_gradient, mask=mask, graph=graph
+        )
+        if not (graph and outputs.requires_grad):
+            outputs = call(model, inputs)
+        return learn(outputs, decisions, update_loss), outputs, decisions
+
     def _judge_entries(
         self,
         rule: MultilabelRule,
@@ -88,29 +110,6 @@ def learn(outputs: Tensor, decisions: Decisions, update_loss: Criterion) -> Tens
     if not bool(rows.any()):
         return outputs[:0].sum()
     return batch_loss(update_loss, outputs, decisions.labels, rows)
-
-
-def update(
-    step: Step,
-    model: nn.Module,
-    inputs: Inputs,
-    labels: Tensor,
-    comparison_gradient: Gradient,
-    *,
-    update_loss: Criterion,
-    mask: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Decisions]:
-    """Judge a batch and compute the update's loss: loss, outputs and verdicts.
-
-    The forward pass of the judging is the update's own wherever train and eval mode agree.
-    """
-    graph = torch.is_grad_enabled() and not depends_on_mode(model)
-    outputs, decisions = step.judge(
-        model, inputs, labels, comparison_gradient, mask=mask, graph=graph
-    )
-    if torch.is_grad_enabled() and not outputs.requires_grad:
-        outputs = call(model, inputs)
-    return learn(outputs, decisions, update_loss), outputs, decisions
 
 
 def decide(

@@ -1,6 +1,6 @@
 """A training set: rows by number, whatever holds them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset, default_collate
 
-from agra.inputs import Inputs, as_inputs, num_rows, take
+from agra.inputs import Inputs, as_inputs, from_array, num_rows, take
 from agra.labels import sample_labelled
 
 Collate = Callable[[list[Any]], Any]
@@ -19,7 +19,7 @@ class TrainSet:
 
     Args:
         source: ``(inputs, labels)``, a Dataset whose items are ``(input, label, ...)`` or dicts
-            with "labels" or "label", or another TrainSet.
+            with "labels" or "label".
         labels: The labels of all samples, for a Dataset that does not offer them as ``targets`` or
             ``labels``; only class-weighted sampling needs them.
         collate: Items to a batch, as a DataLoader's ``collate_fn``.
@@ -37,6 +37,7 @@ class TrainSet:
     def __init__(
         self, source: Any, *, labels: Any = None, collate: Collate = default_collate
     ) -> None:
+        self._said = labels is not None
         self._collate = collate
         self._inputs: Inputs = None
         self._items: Dataset[Any] | None = None
@@ -45,12 +46,14 @@ class TrainSet:
         if isinstance(source, tuple | list) and len(source) == 2:
             self._inputs, given = as_inputs(source[0]), source[1] if labels is None else labels
             self._size = num_rows(self._inputs)
-        elif hasattr(source, "__getitem__") and hasattr(source, "__len__"):
+            if given is None:
+                raise ValueError("Expected `labels` for the inputs of `train_set`, got None.")
+        elif _has_rows(source):
             self._items, given = source, _labels_of(source) if labels is None else labels
             self._size = len(source)
         else:
-            kind = "an IterableDataset" if isinstance(source, IterableDataset) else "a"
-            kind = kind if kind.startswith("an") else type(source).__name__
+            iterable = isinstance(source, IterableDataset)
+            kind = "an IterableDataset" if iterable else type(source).__name__
             raise TypeError(
                 "Expected `train_set` to be (inputs, labels) or a map-style Dataset with rows by "
                 f"number, got {kind}."
@@ -74,14 +77,23 @@ class TrainSet:
             return take(self._inputs, rows, self._size), self.labels[rows]
         batch = self._collate([self._items[row] for row in rows.tolist()])
         inputs, labels = split_batch(batch)
-        return inputs, labels if self.labels is None else self.labels[rows]
+        # the items speak for themselves: a transform may have changed the `targets`
+        if self._said and self.labels is not None:
+            return inputs, self.labels[rows]
+        return inputs, as_labels(labels)
 
     def labelled_rows(self) -> Tensor | None:
         """The rows that carry a label, or None if all of them do (or labels are not known)."""
         if self.labels is None:
             return None
         known = sample_labelled(self.labels)
-        return None if bool(known.all()) else known.nonzero().squeeze(1)
+        return None if bool(known.all()) else known.nonzero().squeeze(1).cpu()
+
+
+def _has_rows(source: Any) -> bool:
+    if isinstance(source, IterableDataset | Mapping):
+        return False  # even if it says its length
+    return hasattr(source, "__getitem__") and hasattr(source, "__len__")
 
 
 def split_batch(batch: Any) -> tuple[Inputs, Tensor]:
@@ -92,7 +104,7 @@ def split_batch(batch: Any) -> tuple[Inputs, Tensor]:
     """
     if isinstance(batch, tuple | list) and len(batch) >= 2:
         return batch[0], batch[1]
-    names = [name for name in ("labels", "label") if isinstance(batch, dict) and name in batch]
+    names = [name for name in ("labels", "label") if isinstance(batch, Mapping) and name in batch]
     if not names:
         raise TypeError(
             "Expected items of `train_set` to be (input, label, ...) or dicts with 'labels', got "
@@ -116,14 +128,16 @@ def as_labels(labels: Any) -> Tensor:
                 f"Expected `labels` to be numbers, got {array.dtype}; encode class names as "
                 "0, 1, 2, ... first."
             )
-        tensor = torch.as_tensor(array)
+        tensor = from_array(array)
     return tensor if tensor.is_floating_point() else tensor.long()
 
 
 def _labels_of(source: Any) -> Any:
     if isinstance(source, Subset):
         given = _labels_of(source.dataset)
-        return None if given is None else as_labels(given)[torch.as_tensor(source.indices)]
+        if given is None:
+            return None
+        return as_labels(given)[torch.as_tensor(source.indices, dtype=torch.int64)]
     if isinstance(source, TensorDataset) and len(source.tensors) >= 2:
         return source.tensors[1]
     for name in ("targets", "labels"):

@@ -40,6 +40,11 @@ def choose_engine(
 
     Raises:
         ValueError: An unknown name, or an engine that refuses, with its reason.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3))
+        >>> choose_engine("auto", model, torch.eye(2), ["0.weight"], norms=True).name
+        'ghost'
     """
     check_name("engine", engine, ["auto", *ENGINES])
     rows = _few(inputs)
@@ -61,7 +66,13 @@ def choose_engine(
 
 
 def refusals(model: nn.Module, inputs: Inputs, names: list[str]) -> dict[str, str | None]:
-    """For every engine the reason why it refuses the model, or None if it does not."""
+    """For every engine the reason why it refuses the model, or None if it does not.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3))
+        >>> refusals(model, torch.eye(2), ["0.weight"])["linear"]
+        'Sequential is not a single linear layer'
+    """
     rows = _few(inputs)
     with judging(model):
         return {name: make().refusal(model, rows, names) for name, make in ENGINES.items()}

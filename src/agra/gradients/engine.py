@@ -43,7 +43,8 @@ class Products:
         Args:
             eps: Added to the product of the norms, as the published code does with 1e-6.
         """
-        norms = (self.squared_norms * self.comparison_squared_norm).sqrt() + eps
+        # roots first: the product of the squares leaves the range of single precision
+        norms = self.squared_norms.sqrt() * self.comparison_squared_norm.sqrt() + eps
         scores = self.dots / torch.where(norms == 0, 1, norms)
         # only a zero gradient is orthogonal to everything; its score needs no norm
         return torch.where(self.dots == 0, 0, scores)

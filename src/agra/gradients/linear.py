@@ -56,7 +56,8 @@ class LinearTrace(Trace):
         self._rows = inputs if inputs.layout == torch.sparse_csr else inputs.flatten(start_dim=1)
 
     def compare(self, output_gradients: Tensor, wanted: Tensor | None = None) -> Products:
-        dots = torch.einsum("nck,nk->nc", output_gradients, self._directions())
+        directions = self._directions().to(output_gradients.dtype)
+        dots = torch.einsum("nck,nk->nc", output_gradients, directions)
         norms = output_gradients.square().sum(dim=2) * self._row_norms().unsqueeze(1)
         return Products(dots, norms, squared_norm(self._gradient))
 

@@ -35,17 +35,17 @@ class PerturbedEngine(Engine):
             for name, part in comparison_gradient.items():
                 parameters[name] = torch.add(parameters[name], part, alpha=step)
             moved = call(model, inputs, parameters)
-            return PerturbedTrace(outputs, moved.sub_(outputs).div_(step), comparison_gradient)
+            return PerturbedTrace(outputs, moved.sub_(outputs).div_(step))
 
 
 class PerturbedTrace(Trace):
-    def __init__(self, outputs: Tensor, directions: Tensor, gradient: Gradient) -> None:
+    def __init__(self, outputs: Tensor, directions: Tensor) -> None:
         self.outputs = outputs
         self._directions = directions
-        self._gradient = gradient
 
     def compare(self, output_gradients: Tensor, wanted: Tensor | None = None) -> Products:
-        dots = torch.einsum("nck,nk->nc", output_gradients, self._directions)
+        directions = self._directions.to(output_gradients.dtype)
+        dots = torch.einsum("nck,nk->nc", output_gradients, directions)
         return only_dots(dots)
 
 
