@@ -297,3 +297,24 @@ class TestBadInput:
             judge.update(x, torch.full((20, 3), 2.0))
         with pytest.raises(ValueError, match=r"to have the outputs' shape \(20, 3\)"):
             judge.update(x, torch.zeros(20, 2))
+
+
+def test_under_autocast():
+    x, y = data()
+    model = network()
+    judge = Agra(model, (x, y), criterion="f1", scores=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = judge.update(x, y.roll(1), torch.arange(80))
+    found.loss.backward()
+    exact = Agra(model, (x, y), criterion="f1", scores=True).update(x, y.roll(1)).decisions
+    sure = exact.scores.abs() > 0.05
+    assert sure.sum() > 40
+    assert torch.equal(found.decisions.kept[sure], exact.kept[sure])
+
+
+def test_a_compiled_model_is_served():
+    x, y = data()
+    plain = network()
+    compiled = torch.compile(plain, backend="eager")
+    found = Agra(compiled, (x, y), seed=0).update(x, y.roll(1)).decisions
+    assert torch.equal(found.kept, Agra(plain, (x, y), seed=0).update(x, y.roll(1)).decisions.kept)

@@ -16,7 +16,7 @@ def test_names_are_sorted_and_exist():
 
 def test_every_public_name_is_in_the_api_page_and_no_other():
     page = (DOCS / "api.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^### `agra\.(\w+)", page, flags=re.MULTILINE)
+    documented = re.findall(r"^::: agra\.(\w+)$", page, flags=re.MULTILINE)
     assert sorted(documented) == agra.__all__
 
 
