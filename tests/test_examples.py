@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from cases import CASES
 
 ROOT = Path(__file__).parents[1]

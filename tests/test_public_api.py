@@ -17,7 +17,8 @@ def test_names_are_sorted_and_exist():
 def test_every_public_name_is_in_the_api_page_and_no_other():
     page = (DOCS / "api.md").read_text(encoding="utf-8")
     documented = re.findall(r"^::: agra\.(\w+)$", page, flags=re.MULTILINE)
-    assert sorted(documented) == agra.__all__
+    names = [name for name in documented if not inspect.ismodule(getattr(agra, name))]
+    assert sorted(names) == agra.__all__
 
 
 def test_every_public_callable_has_an_example():

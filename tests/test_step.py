@@ -347,8 +347,11 @@ class TestBadInput:
         def root(outputs, labels):
             return (outputs * 0).sum().sqrt()
 
-        with pytest.raises(ValueError, match="Expected a finite comparison gradient"):
-            batch_gradient(self.model, self.inputs, self.labels, root)
+        gradient = batch_gradient(self.model, self.inputs, self.labels, root)
+        with pytest.raises(ValueError, match="Expected finite gradients, got NaN or infinity from"):
+            self.decide(comparison_gradient=gradient)
+        with pytest.raises(ValueError, match="Expected finite gradients, got NaN or infinity from"):
+            self.decide(criterion=root)
 
     def test_outputs_that_overflow(self):
         class Overflow(nn.Module):

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from agra.gradients.engine import Gradient, judging, leaves, pull_back, squared_norm
+from agra.gradients.engine import Gradient, judging, leaves, pull_back
 from agra.gradients.parameters import Selection, linear_layer, select_parameters
 from agra.inputs import Inputs, call, check_inputs, check_outputs
 from agra.labels import check_labels, check_multilabel, sample_labelled
@@ -48,7 +48,7 @@ def batch_gradient(
         elif isinstance(criterion, str):  # a callable may take labels of its own kind
             check_labels(labels, len(outputs), outputs.shape[1])
         rows = sample_labelled(labels)
-        return _finite(pull_back(values, names, batch_loss(loss_of, outputs, labels, rows)))
+        return pull_back(values, names, batch_loss(loss_of, outputs, labels, rows))
 
 
 def label_gradients(
@@ -91,22 +91,13 @@ def label_gradients(
         check_multilabel(labels, tuple(outputs.shape))
         derivatives = output_gradients(loss_of, outputs, [labels])[:, 0].to(outputs.dtype)
         if linear_layer(model) is not None:
-            return _finite(pull_back(values, names, outputs, derivatives))
+            return pull_back(values, names, outputs, derivatives)
         per_label = []
         for label in range(outputs.shape[1]):
             only = torch.zeros_like(derivatives)
             only[:, label] = derivatives[:, label]
             per_label.append(pull_back(values, names, outputs, only))
-    return _finite({name: torch.stack([part[name] for part in per_label]) for name in names})
-
-
-def _finite(gradient: Gradient) -> Gradient:
-    if not bool(squared_norm(gradient).isfinite()):
-        raise ValueError(
-            "Expected a finite comparison gradient, got NaN or infinity from finite outputs; "
-            "look for a criterion without a derivative at these outputs."
-        )
-    return gradient
+    return {name: torch.stack([part[name] for part in per_label]) for name in names}
 
 
 class RunningGradient:

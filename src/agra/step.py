@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from agra.decisions import Decisions, MultilabelRule, Rule
 from agra.gradients import choose_engine
-from agra.gradients.engine import Engine, Gradient, depends_on_mode, judging
+from agra.gradients.engine import Engine, Gradient, Products, depends_on_mode, judging
 from agra.inputs import Inputs, call, check_inputs, check_outputs
 from agra.labels import check_labels, check_multilabel, sample_labelled
 from agra.losses import Criterion, batch_loss, find_criterion, output_gradients
@@ -60,6 +60,7 @@ class Step:
             wanted = self.rule.norms_wanted(candidates, products.dots)
             if wanted is not None and bool((wanted & products.squared_norms.isnan()).any()):
                 products = trace.compare(derivatives, wanted)
+            _check_finite(products)
             return trace.outputs, self.rule.decide(candidates, products)
 
     def update(
@@ -101,7 +102,17 @@ class Step:
         outputs, products = self.engine.compare_labels(
             model, inputs, label_gradients, derive, graph=graph, norms=rule.may_need_norms
         )
+        _check_finite(products)
         return outputs, rule.decide(labels, products)
+
+
+def _check_finite(products: Products) -> None:
+    if not bool(products.dots.isfinite().all()):
+        raise ValueError(
+            "Expected finite gradients, got NaN or infinity from finite outputs; look for a "
+            "criterion without a derivative at these outputs, or an overflow in the comparison "
+            "gradient."
+        )
 
 
 def learn(outputs: Tensor, decisions: Decisions, update_loss: Criterion) -> Tensor:

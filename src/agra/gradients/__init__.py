@@ -16,11 +16,12 @@ from agra.gradients.perturbed import PerturbedEngine
 from agra.inputs import Inputs, call, num_rows, take
 from agra.names import check_name
 
-# in the order in which "auto" tries them: the cheapest exact one first
+# in the order in which "auto" tries them: the cheapest exact one first, and of two alike the one
+# that has norms too
 ENGINES: Mapping[str, Callable[[], Engine]] = MappingProxyType(
     {
         engine.name: engine
-        for engine in (LinearEngine, ForwardEngine, GhostEngine, PerturbedEngine, PerSampleEngine)
+        for engine in (LinearEngine, GhostEngine, ForwardEngine, PerturbedEngine, PerSampleEngine)
     }
 )
 
@@ -84,10 +85,7 @@ def _few(inputs: Inputs) -> Inputs:
 
 
 def _automatic(model: nn.Module, rows: Inputs, names: list[str], *, norms: bool) -> Engine:
-    engines = [make() for make in ENGINES.values()]
-    if norms:  # one pass for both is cheaper than two
-        engines.sort(key=lambda e: not e.has_norms or e.name == PerSampleEngine.name)
-    for candidate in engines:
+    for candidate in (make() for make in ENGINES.values()):
         if candidate.refusal(model, rows, names) is None:
             return _with_norms(candidate, model, rows, names) if norms else candidate
     return PerSampleEngine(vectorised=False)

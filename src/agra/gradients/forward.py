@@ -8,7 +8,9 @@ from torch.autograd.graph import saved_tensors_hooks
 from agra.gradients.engine import Engine, Gradient, Products, Trace, only_dots, plain_kernels
 from agra.inputs import Inputs, call, num_rows, take, tensors
 
-_TANGENTS = 0.2  # how much memory the tangents may add, as a share of what training takes
+# how much memory the tangents may add: a share of what training takes, but never too little to be
+# fast
+_TANGENTS, _TANGENT_BYTES = 0.2, 2**25
 
 
 class ForwardEngine(Engine):
@@ -91,7 +93,7 @@ def _plan(model: nn.Module, inputs: Inputs) -> int:
         return 0
     weights = sum(part.numel() * part.element_size() for part in model.parameters())
     per_row = max(1.0, plain / max(1, len(together)))
-    share = _TANGENTS * (3 * weights + per_row * total) / per_row
+    share = max(_TANGENTS * (3 * weights + per_row * total), _TANGENT_BYTES) / per_row
     # parts of equal size, so that none is too small to be fast
     return -(-total // max(1, -(-total // max(1, int(share))))) if total else 0
 

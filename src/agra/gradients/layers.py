@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-_CHUNK_NUMBERS = 2**21
+_CHUNK_NUMBERS = 2**20
 
 
 class LayerRule(ABC):
@@ -27,15 +27,19 @@ class LayerRule(ABC):
     def gradients(self, layer: nn.Module, a: Tensor, b: Tensor) -> Tensor:
         """Per-sample gradients in full: (N, *shape of the parameter)."""
 
+    def numbers(self, layer: nn.Module, a: Tensor, b: Tensor, g: Tensor) -> int:
+        """How many numbers one sample's gradient needs while it is computed."""
+        return g.numel() + a[:1].numel()
+
     def compare(
         self, layer: nn.Module, a: Tensor, b: Tensor, g: Tensor, norms: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Dot products with g, and squared norms if wanted: (N,) each."""
         dots, squares = [], []
-        for part_a, part_b in _chunks(a, b, g.numel()):
+        for part_a, part_b in _chunks(a, b, self.numbers(layer, a, b, g)):
             own = self.gradients(layer, part_a, part_b).flatten(1)
             dots.append(own @ g.flatten())
-            squares.append(torch.linalg.vecdot(own, own) if norms else own[:, 0])
+            squares.append(torch.linalg.vector_norm(own, dim=1).square() if norms else own[:, 0])
         return torch.cat(dots), torch.cat(squares) if norms else None
 
 
@@ -52,8 +56,11 @@ class LinearWeight(LayerRule):
         positions = rows.shape[1]
         if norms and positions * sum(g.shape) > g.numel():
             return super().compare(layer, a, b, g, norms)  # many positions: shorter in full
-        dots = torch.einsum("nlq,nlq->n", rows @ g.T, back)
-        return dots, _gram(rows, back) if norms else None
+        dots = [
+            _row_dots(part_rows @ g.T, part_back)
+            for part_rows, part_back in _chunks(rows, back, back[:1].numel())
+        ]
+        return torch.cat(dots), _gram(rows, back) if norms else None
 
 
 class ConvWeight(LayerRule):
@@ -65,6 +72,11 @@ class ConvWeight(LayerRule):
         back = b.flatten(2).unflatten(1, (layer.groups, -1))  # (n, groups, q, L)
         return (back @ patches.mT).reshape(len(a), *layer.weight.shape)
 
+    def numbers(self, layer: nn.Module, a: Tensor, b: Tensor, g: Tensor) -> int:
+        assert isinstance(layer, nn.Conv1d | nn.Conv2d)
+        places = b[:1, :1].numel()
+        return g.numel() + a[:1].numel() + places * g[0].numel() * layer.groups
+
     def compare(
         self, layer: nn.Module, a: Tensor, b: Tensor, g: Tensor, norms: bool
     ) -> tuple[Tensor, Tensor | None]:
@@ -72,7 +84,7 @@ class ConvWeight(LayerRule):
             return super().compare(layer, a, b, g, norms)
         assert isinstance(layer, nn.Conv1d | nn.Conv2d)
         dots = [
-            torch.linalg.vecdot(layer._conv_forward(part_a, g, None).flatten(1), part_b.flatten(1))
+            _row_dots(layer._conv_forward(part_a, g, None), part_b)
             for part_a, part_b in _chunks(a, b, b[:1].numel())
         ]
         return torch.cat(dots), None
@@ -150,6 +162,11 @@ def _gram(a: Tensor, b: Tensor) -> Tensor:
     return torch.einsum("nij,nij->n", a @ a.mT, b @ b.mT)
 
 
+def _row_dots(a: Tensor, b: Tensor) -> Tensor:
+    """Dot products row by row, without a third tensor of that size."""
+    return torch.bmm(a.flatten(1).unsqueeze(1), b.flatten(1).unsqueeze(2)).flatten()
+
+
 def _patches(layer: nn.Conv1d | nn.Conv2d, a: Tensor) -> Tensor:
     mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
     a = functional.pad(a, layer._reversed_padding_repeated_twice, mode=mode)
@@ -166,8 +183,7 @@ def _patches(layer: nn.Conv1d | nn.Conv2d, a: Tensor) -> Tensor:
 
 
 def _chunks(a: Tensor, b: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
-    per_sample = max(size, a[:1].numel(), 1)
-    rows = max(1, _CHUNK_NUMBERS // per_sample)
+    rows = max(1, _CHUNK_NUMBERS // max(1, size))
     return list(zip(a.split(rows), b.split(rows), strict=True))
 
 
