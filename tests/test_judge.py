@@ -297,6 +297,8 @@ class TestBadInput:
             judge.update(x, torch.full((20, 3), 2.0))
         with pytest.raises(ValueError, match=r"to have the outputs' shape \(20, 3\)"):
             judge.update(x, torch.zeros(20, 2))
+        with pytest.raises(ValueError, match="Expected `mask` to be None with several labels"):
+            judge.update(x, torch.zeros(20, 3), mask=torch.ones(20, 3, dtype=torch.bool))
 
 
 def test_under_autocast():

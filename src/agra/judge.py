@@ -15,7 +15,7 @@ from agra.gradients.engine import Engine, Gradient
 from agra.gradients.parameters import Selection, select_parameters
 from agra.inputs import Inputs, check_inputs, transform
 from agra.labels import class_rows, is_soft, labelled, sample_labelled
-from agra.ledger import Ledger
+from agra.ledger import Ledger, check_ids
 from agra.losses import (
     Criterion,
     binary_cross_entropy,
@@ -188,6 +188,8 @@ class Agra:
             ValueError: Inputs, labels, ids or weights that cannot be judged.
         """
         check_inputs(self.model, inputs, labels)
+        if ids is not None:
+            ids = check_ids(ids, len(labels), len(self.sampler.train_set))
         self._largest = max(self._largest, len(labels))
         gradient = self._running.add(self._comparison_gradient())
         if self.engine is None:
@@ -257,13 +259,14 @@ class Agra:
         Raises:
             ValueError: The state is of another training set.
         """
+        ledger = None
+        if state["ledger"] is not None:
+            ledger = Ledger(len(self.sampler.train_set), state["num_classes"] or None)
+            ledger.load_state_dict(state["ledger"])
+        self.ledger = ledger
         self.sampler.load_state_dict(state["sampler"])
         self._running.load_state_dict(state["running"])
         self._largest = int(state["largest"])
-        if state["ledger"] is not None:
-            size = len(self.sampler.train_set)
-            self.ledger = Ledger(size, state["num_classes"] or None)
-            self.ledger.load_state_dict(state["ledger"])
 
 
 def _label_probabilities(outputs: Tensor, labels: Tensor) -> Tensor:

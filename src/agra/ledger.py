@@ -77,7 +77,7 @@ class Ledger:
             decisions: Its verdicts.
             probabilities: The model's probability of each given label, shaped as the verdicts.
         """
-        ids = self._check_ids(ids, len(decisions.kept))
+        ids = check_ids(ids, len(decisions.kept), self.shape[0])
         kept, dropped, relabelled = (
             part.cpu() for part in (decisions.kept, decisions.dropped, decisions.relabelled)
         )
@@ -123,20 +123,6 @@ class Ledger:
         epoch["score"][ids] = scores.half()
         epoch["probability"][ids] = probabilities.half()
         self._judged_in_epoch += len(ids)
-
-    def _check_ids(self, ids: Any, count: int) -> Tensor:
-        ids = torch.as_tensor(ids).cpu()
-        if ids.is_floating_point() or ids.dtype == torch.bool or ids.shape != (count,):
-            raise ValueError(
-                f"Expected `ids` to be the row numbers of the {count} samples, got "
-                f"{ids.dtype} of shape {tuple(ids.shape)}."
-            )
-        if count and not (int(ids.min()) >= 0 and int(ids.max()) < self.shape[0]):
-            raise ValueError(
-                f"Expected `ids` to be in [0, {self.shape[0] - 1}], the rows of the training set, "
-                f"got {int(ids.min())} to {int(ids.max())}."
-            )
-        return ids.long()
 
     def to_frame(self) -> pd.DataFrame:
         """One row per sample, or per (sample, label): counts, rates, mean and last values."""
@@ -185,3 +171,23 @@ class Ledger:
         ]
         self.updates = [(int(k), int(d), int(r)) for k, d, r in state["updates"].tolist()]
         self._judged_in_epoch = int(state["judged_in_epoch"])
+
+
+def check_ids(ids: Any, count: int, size: int) -> Tensor:
+    """Row numbers of a batch as int64 on the CPU.
+
+    Raises:
+        ValueError: Not one row number in [0, size) per sample.
+    """
+    ids = torch.as_tensor(ids).cpu()
+    if ids.is_floating_point() or ids.dtype == torch.bool or ids.shape != (count,):
+        raise ValueError(
+            f"Expected `ids` to be the row numbers of the {count} samples, got "
+            f"{ids.dtype} of shape {tuple(ids.shape)}."
+        )
+    if count and not (int(ids.min()) >= 0 and int(ids.max()) < size):
+        raise ValueError(
+            f"Expected `ids` to be in [0, {size - 1}], the rows of the training set, "
+            f"got {int(ids.min())} to {int(ids.max())}."
+        )
+    return ids.long()

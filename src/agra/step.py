@@ -1,8 +1,8 @@
 """One step of AGRA, to be read beside Algorithms 1 and 2 of the paper.
 
-gradient = batch_gradient(model, comparison inputs, comparison labels)   # line 4
-outputs, decisions = step.judge(model, inputs, labels, gradient)         # lines 5 to 16
-loss = learn(outputs, decisions)                                         # line 17
+gradient = batch_gradient(model, comparison_inputs, comparison_labels)    # lines 3 and 4
+outputs, decisions = step.judge(model, inputs, labels, gradient)          # lines 5 to 16
+loss = learn(outputs, decisions, update_loss)                             # line 17
 """
 
 from dataclasses import dataclass
@@ -48,6 +48,11 @@ class Step:
         """
         with judging(model):
             if isinstance(self.rule, MultilabelRule):
+                if mask is not None:
+                    raise ValueError(
+                        "Expected `mask` to be None with several labels per sample, got a tensor; "
+                        "entries are kept or dropped, never relabelled."
+                    )
                 return self._judge_entries(
                     self.rule, model, inputs, labels, comparison_gradient, graph
                 )

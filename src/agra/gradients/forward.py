@@ -1,5 +1,7 @@
 """Forward mode: one exact directional derivative serves every candidate label."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
@@ -8,9 +10,9 @@ from torch.autograd.graph import saved_tensors_hooks
 from agra.gradients.engine import Engine, Gradient, Products, Trace, only_dots, plain_kernels
 from agra.inputs import Inputs, call, num_rows, take, tensors
 
-# how much memory the tangents may add: a share of what training takes, but never too little to be
-# fast
-_TANGENTS, _TANGENT_BYTES = 0.2, 2**25
+# what sharing may add to the memory of training, as a share of it or in bytes, whichever is more
+_SHARE, _BYTES = 0.2, 2**25
+_FEW = 8  # parts of fewer rows are slower than not sharing
 
 
 class ForwardEngine(Engine):
@@ -83,22 +85,26 @@ def _push(model: nn.Module, inputs: Inputs, gradient: Gradient) -> tuple[Tensor,
 def _plan(model: nn.Module, inputs: Inputs) -> int:
     total = num_rows(inputs)
     few = take(inputs, torch.arange(min(2, total)), total)
-    fused, together = _saved_bytes(model, few)
+    along = {name: part.detach() for name, part in model.named_parameters() if part.requires_grad}
+    fused, together = _saved_bytes(model, lambda: call(model, few))
     with plain_kernels(model):
-        plain, _ = _saved_bytes(model, few)
-        _, alone = _saved_bytes(model, take(inputs, torch.arange(min(1, total)), total))
-    # not where plain kernels would bloat the update's graph, nor where rows depend on each other
+        plain, _ = _saved_bytes(model, lambda: call(model, few))
+        pushed, _ = _saved_bytes(model, lambda: _push(model, few, along)[0])
+        alone = call(model, take(few, torch.arange(min(1, total)), len(together)))
     tolerance = 1e3 * torch.finfo(alone.dtype).eps
-    if plain > 1.5 * fused or not torch.allclose(together[:1], alone, tolerance, tolerance):
-        return 0
+    if not torch.allclose(together[:1], alone, tolerance, tolerance):
+        return 0  # rows that depend on their neighbours must stay together
     weights = sum(part.numel() * part.element_size() for part in model.parameters())
-    per_row = max(1.0, plain / max(1, len(together)))
-    share = max(_TANGENTS * (3 * weights + per_row * total), _TANGENT_BYTES) / per_row
-    # parts of equal size, so that none is too small to be fast
-    return -(-total // max(1, -(-total // max(1, int(share))))) if total else 0
+    all_rows = total / max(1, len(together))
+    budget = max(_SHARE * (3 * weights + fused * all_rows), _BYTES)
+    budget -= (plain - fused) * all_rows  # plain kernels keep more than fused ones
+    rows = int(budget * len(together) / max(1, pushed - plain))
+    if rows < min(_FEW, total) or not total:
+        return 0
+    return -(-total // -(-total // rows))  # parts of equal size, so that none is too small
 
 
-def _saved_bytes(model: nn.Module, inputs: Inputs) -> tuple[int, Tensor]:
+def _saved_bytes(model: nn.Module, run: Callable[[], Tensor]) -> tuple[int, Tensor]:
     """What the graph of a forward pass keeps besides the weights, and the outputs."""
     kept = {part.data_ptr(): 0 for part in model.parameters()}
 
@@ -107,5 +113,5 @@ def _saved_bytes(model: nn.Module, inputs: Inputs) -> tuple[int, Tensor]:
         return part
 
     with torch.enable_grad(), saved_tensors_hooks(count, lambda part: part):
-        outputs = call(model, inputs)
+        outputs = run()
     return sum(kept.values()), outputs.detach()
