@@ -11,6 +11,7 @@ from scipy import sparse
 from torch import nn
 
 from agra.inputs import (
+    all_finite,
     as_inputs,
     call,
     check_inputs,
@@ -388,3 +389,11 @@ def test_outputs_that_are_not_finite_from_finite_weights_point_at_the_forward():
     text = r"finite model outputs, got NaN or infinity from finite weights .* model's forward\."
     with pytest.raises(ValueError, match=text):
         check_outputs(nn.Linear(2, 2), torch.tensor([[math.inf, 0.0]]))
+
+
+def test_finite_numbers_whose_sum_overflows_are_finite():
+    assert all_finite(torch.full((4,), 3e38))
+    assert all_finite(torch.empty(0))
+    assert not all_finite(torch.tensor([1.0, torch.inf]))
+    assert not all_finite(torch.tensor([torch.inf, -torch.inf]))
+    assert not all_finite(torch.tensor([1.0, torch.nan]))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from agra.decisions import Decisions, MultilabelRule, Rule
 from agra.gradients import choose_engine
 from agra.gradients.engine import Engine, Gradient, Products, depends_on_mode, judging
-from agra.inputs import Inputs, call, check_inputs, check_outputs
+from agra.inputs import Inputs, all_finite, call, check_inputs, check_outputs
 from agra.labels import check_labels, check_multilabel, sample_labelled
 from agra.losses import Criterion, batch_loss, find_criterion, output_gradients
 
@@ -112,7 +112,7 @@ class Step:
 
 
 def _check_finite(products: Products) -> None:
-    if not bool(products.dots.isfinite().all()):
+    if not all_finite(products.dots):
         raise ValueError(
             "Expected finite gradients, got NaN or infinity from finite outputs; look for a "
             "criterion without a derivative at these outputs, or an overflow in the comparison "

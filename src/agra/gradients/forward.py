@@ -1,6 +1,7 @@
 """Forward mode: one exact directional derivative serves every candidate label."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +9,7 @@ from torch.autograd import forward_ad
 from torch.autograd.graph import saved_tensors_hooks
 
 from agra.gradients.engine import Engine, Gradient, Products, Trace, only_dots, plain_kernels
+from agra.gradients.tangents import FusedTangents
 from agra.inputs import Inputs, call, num_rows, take, tensors
 
 # what sharing may add to the memory of training, as a share of it or in bytes, whichever is more
@@ -37,7 +39,7 @@ class ForwardEngine(Engine):
         self, model: nn.Module, inputs: Inputs, comparison_gradient: Gradient, *, graph: bool
     ) -> "DirectionTrace":
         rows = self._rows_at_once(model, inputs) if graph else 0
-        with plain_kernels(model), torch.set_grad_enabled(rows > 0):
+        with _kernels(model), torch.set_grad_enabled(rows > 0):
             if not rows:
                 return DirectionTrace(*_push(model, inputs, comparison_gradient))
             total = num_rows(inputs)
@@ -69,6 +71,12 @@ class DirectionTrace(Trace):
         return only_dots(torch.einsum("nck,nk->nc", output_gradients, directions))
 
 
+@contextmanager
+def _kernels(model: nn.Module) -> Iterator[None]:
+    with plain_kernels(model), FusedTangents():
+        yield
+
+
 def _push(model: nn.Module, inputs: Inputs, gradient: Gradient) -> tuple[Tensor, Tensor]:
     """Outputs, and how they move when the weights move along the gradient."""
     with forward_ad.dual_level():
@@ -87,7 +95,7 @@ def _plan(model: nn.Module, inputs: Inputs) -> int:
     few = take(inputs, torch.arange(min(2, total)), total)
     along = {name: part.detach() for name, part in model.named_parameters() if part.requires_grad}
     fused, together = _saved_bytes(model, lambda: call(model, few))
-    with plain_kernels(model):
+    with _kernels(model):
         plain, _ = _saved_bytes(model, lambda: call(model, few))
         pushed, _ = _saved_bytes(model, lambda: _push(model, few, along)[0])
         alone = call(model, take(few, torch.arange(min(1, total)), len(together)))
@@ -105,11 +113,13 @@ def _plan(model: nn.Module, inputs: Inputs) -> int:
 
 
 def _saved_bytes(model: nn.Module, run: Callable[[], Tensor]) -> tuple[int, Tensor]:
-    """What the graph of a forward pass keeps besides the weights, and the outputs."""
+    """What a forward pass keeps besides the weights: for its graph, and in tangents."""
     kept = {part.data_ptr(): 0 for part in model.parameters()}
 
     def count(part: Tensor) -> Tensor:
-        kept.setdefault(part.data_ptr(), part.numel() * part.element_size())
+        for kind in forward_ad.unpack_dual(part):  # a tangent stays with its tensor
+            if kind is not None:
+                kept.setdefault(kind.data_ptr(), kind.nbytes)
         return part
 
     with torch.enable_grad(), saved_tensors_hooks(count, lambda part: part):
