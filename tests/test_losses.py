@@ -15,6 +15,7 @@ from agra.losses import (
     cross_entropy,
     find_criterion,
     is_multilabel,
+    loss_and_gradient,
     multilabel_f1,
     output_gradients,
     soft_f1,
@@ -486,3 +487,50 @@ def test_the_batch_loss_is_the_criterion_over_the_chosen_samples():
     assert close(found.item(), expected)
     whole = batch_loss(soft_f1, outputs[[0, 2, 3]], labels[[0, 2, 3]], torch.ones(3).bool())
     assert close(whole.item(), slow_soft_f1(outputs[[0, 2, 3]].tolist(), [0, 2, 1]))
+
+
+# derivatives written out
+
+
+def soft_rows(size, num_classes, generator):
+    rows = torch.rand(size, num_classes, generator=generator, dtype=torch.float64)
+    return rows / rows.sum(dim=1, keepdim=True)
+
+
+@repeatable
+@given(
+    size=st.integers(1, 6), num_classes=st.integers(1, 5), seed=st.integers(0, 999), data=st.data()
+)
+def test_closed_forms_equal_autograd(size, num_classes, seed, data):
+    generator = torch.Generator().manual_seed(seed)
+    outputs = 3 * torch.randn(size, num_classes, generator=generator, dtype=torch.float64)
+    hard = torch.randint(num_classes, (size,), generator=generator)
+    entries = torch.randint(2, (size, num_classes), generator=generator).double()
+    weights = torch.randint(4, (size,), generator=generator).double()
+    hidden = torch.rand(size, generator=generator) < 0.3
+    entries[torch.rand(size, num_classes, generator=generator) < 0.3] = NAN
+    soft = soft_rows(size, num_classes, generator)
+    soft[hidden], hard[hidden] = NAN, IGNORE_LABEL
+    cases = [(name, labels) for name in CRITERIA.values() for labels in (hard, soft)]
+    cases += [(name, entries) for name in MULTILABEL_CRITERIA.values()]
+    criterion, labels = data.draw(st.sampled_from(cases))
+    given_weights = data.draw(st.sampled_from([None, weights]))
+
+    def slow(*arguments):
+        return criterion(*arguments)
+
+    expected = loss_and_gradient(slow, outputs, labels, given_weights)
+    found = loss_and_gradient(criterion, outputs, labels, given_weights)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("criterion", [*CRITERIA.values(), *MULTILABEL_CRITERIA.values()])
+def test_whole_weights_are_repetitions(criterion):
+    outputs = torch.tensor([[1.0, -2.0], [0.5, 0.2], [-1.0, 1.0]], dtype=torch.float64)
+    labels = torch.tensor([0, 1, 1])
+    if criterion in MULTILABEL_CRITERIA.values():
+        labels = torch.tensor([[0.0, 1.0], [NAN, 1.0], [1.0, NAN]])
+    weights = torch.tensor([2.0, 0.0, 3.0], dtype=torch.float64)
+    rows = torch.tensor([0, 0, 2, 2, 2])
+    found, _ = loss_and_gradient(criterion, outputs, labels, weights)
+    torch.testing.assert_close(found, criterion(outputs[rows], labels[rows]))

@@ -114,25 +114,28 @@ class RunningGradient:
         if not 0 <= momentum < 1:
             raise ValueError(f"Expected `momentum` to be in [0, 1), got {momentum}.")
         self.momentum = momentum
-        self._sum: Gradient = {}
+        self._average: Gradient = {}
         self._weight = 0.0
 
     def add(self, gradient: Gradient) -> Gradient:
-        """The average after this step's gradient."""
+        """The average after this step's gradient; the next call moves it on in place."""
         if self.momentum == 0:
             return gradient
         fresh = 1 - self.momentum
         self._weight = self.momentum * self._weight + fresh
-        if not self._sum:
-            self._sum = {name: torch.zeros_like(part) for name, part in gradient.items()}
+        if not self._average:
+            self._average = {name: part.clone() for name, part in gradient.items()}
         for name, part in gradient.items():
-            self._sum[name].mul_(self.momentum).add_(part, alpha=fresh)
-        return {name: part / self._weight for name, part in self._sum.items()}
+            self._average[name].lerp_(part, fresh / self._weight)
+        return self._average
 
     def state_dict(self) -> dict[str, object]:
         """What a resumed run needs."""
-        return {"sum": dict(self._sum), "weight": self._weight}
+        average = {name: part.clone() for name, part in self._average.items()}
+        return {"average": average, "weight": self._weight}
 
     def load_state_dict(self, state: dict[str, object]) -> None:
         """Go on from a saved state."""
-        self._sum, self._weight = dict(state["sum"]), float(state["weight"])  # type: ignore[call-overload, arg-type]  # as state_dict wrote it
+        average: Gradient = state["average"]  # type: ignore[assignment]  # as state_dict wrote it
+        self._average = {name: part.clone() for name, part in average.items()}
+        self._weight = float(state["weight"])  # type: ignore[arg-type]  # as above

@@ -84,21 +84,21 @@ class Rule:
                 f"Expected `alternative_label` to be in [0, {num_classes - 1}], one class per "
                 f"output of the model, got {label}."
             )
+        given = sample_labelled(labels).unsqueeze(1)
+        if label is None and mask is None:
+            return Candidates(labels, torch.empty(0, dtype=torch.long), given)
         others = range(num_classes) if label == "any" else () if label is None else (label,)
         classes = torch.tensor(others, dtype=torch.long, device=labels.device)
-        allowed = torch.ones(len(labels), 1 + len(classes), dtype=torch.bool, device=labels.device)
-        allowed[:, 0] = sample_labelled(labels)
         # y = y': there is nothing to relabel
-        same = labels[:, classes] == 1 if is_soft(labels) else labels.unsqueeze(1) == classes
-        allowed[:, 1:] = ~same
+        new = labels[:, classes] != 1 if is_soft(labels) else labels.unsqueeze(1) != classes
         if mask is not None:
             if mask.dtype != torch.bool or mask.shape != (len(labels), num_classes):
                 raise ValueError(
                     f"Expected `mask` to be booleans of shape ({len(labels)}, {num_classes}), one "
                     f"per sample and class, got {mask.dtype} of shape {tuple(mask.shape)}."
                 )
-            allowed[:, 1:] &= mask[:, classes]
-        return Candidates(labels, classes, allowed)
+            new &= mask[:, classes]
+        return Candidates(labels, classes, torch.cat([given, new], dim=1))
 
     def norms_wanted(self, candidates: "Candidates", dots: Tensor | None = None) -> Tensor | None:
         """Where norms are needed: before the dot products are known, and after.
@@ -108,6 +108,8 @@ class Rule:
         allowed = candidates.allowed
         if self.threshold != 0:
             return allowed
+        if not self.scores and allowed.shape[1] == 1:
+            return None
         wanted = torch.zeros_like(allowed)
         if self.scores:
             wanted[:, 0] = allowed[:, 0]
@@ -123,22 +125,29 @@ class Rule:
             candidates: The labels tried.
             products: Dot products and, where `norms_wanted` said so, squared norms.
         """
-        scores = products.cosine(self.eps).masked_fill(~candidates.allowed, -torch.inf)
-        # where no norm was needed the sign says all; any positive number stands for it
-        ranked = torch.where(scores.isnan(), products.dots.sign(), scores)
-        own = ranked[:, 0]
-        labels = signed(candidates.given).clone()
-        relabelled = torch.zeros_like(candidates.allowed[:, 0])
+        forbidden = ~candidates.allowed
+        scores = products.cosine(self.eps)
+        ranked = _ranked(products, scores).masked_fill(forbidden, -torch.inf)
+        shown = scores[:, 0].masked_fill(forbidden[:, 0], torch.nan)
+        labels = signed(candidates.given)
+        kept = ranked[:, 0] > self.threshold
+        relabelled = torch.zeros_like(kept)
         if len(candidates.classes):
             best, column = ranked[:, 1:].max(dim=1)
-            relabelled = (best > self.threshold) & (best > own)
-            chosen = candidates.classes[column[relabelled]]
-            labels[relabelled] = _like(chosen, labels)
-        kept = (own > self.threshold) & ~relabelled
-        dropped = ~kept & ~relabelled
-        labels[dropped] = IGNORE_LABEL
-        shown = scores[:, 0].masked_fill(~candidates.allowed[:, 0], torch.nan)
-        return Decisions(labels, shown, kept, dropped, relabelled)
+            relabelled = (best > self.threshold) & (best > ranked[:, 0])
+            kept &= ~relabelled
+            labels = labels.clone()
+            labels[relabelled] = _like(candidates.classes[column[relabelled]], labels)
+        dropped = ~(kept | relabelled)
+        rows = dropped.unsqueeze(1) if is_soft(labels) else dropped
+        return Decisions(labels.masked_fill(rows, IGNORE_LABEL), shown, kept, dropped, relabelled)
+
+
+def _ranked(products: Products, scores: Tensor) -> Tensor:
+    # where no norm was needed the sign says all; any positive number stands for it
+    if products.squared_norms is None:
+        return products.dots
+    return torch.where(scores.isnan(), products.dots.sign(), scores)
 
 
 def _like(classes: Tensor, labels: Tensor) -> Tensor:
@@ -197,8 +206,7 @@ class MultilabelRule:
         """Keep or drop every entry (N, K); unknown entries are dropped."""
         known = labelled(labels)
         scores = products.cosine(self.eps)
-        ranked = torch.where(scores.isnan(), products.dots.sign(), scores)
-        kept = (ranked > self.threshold) & known
+        kept = (_ranked(products, scores) > self.threshold) & known
         return Decisions(
             labels=signed(labels).masked_fill(~kept, IGNORE_LABEL),
             scores=scores.masked_fill(~known, torch.nan),

@@ -63,7 +63,7 @@ class Step:
             derivatives = output_gradients(self.criterion, trace.outputs, candidates.columns())
             products = trace.compare(derivatives, self.rule.norms_wanted(candidates))
             wanted = self.rule.norms_wanted(candidates, products.dots)
-            if wanted is not None and bool((wanted & products.squared_norms.isnan()).any()):
+            if wanted is not None and not products.has_norms(wanted):
                 products = trace.compare(derivatives, wanted)
             _check_finite(products)
             return trace.outputs, self.rule.decide(candidates, products)

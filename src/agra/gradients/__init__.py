@@ -120,6 +120,7 @@ class PairedEngine(Engine):
             trace = self.norms.trace(model, part, comparison_gradient, graph=False)
             found = torch.full_like(output_gradients[:, :, 0], torch.nan)
             products = trace.compare(output_gradients[asked], wanted[asked])
+            assert products.squared_norms is not None
             found[asked] = products.squared_norms
             return replace(products, squared_norms=found)
 

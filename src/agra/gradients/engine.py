@@ -29,13 +29,19 @@ class Products:
 
     Attributes:
         dots: (N, C), one column per candidate label.
-        squared_norms: (N, C), of the samples' gradients; NaN where they were not asked for.
-        comparison_squared_norm: () or, for several labels, (C,); NaN if no norm was computed.
+        squared_norms: (N, C), of the samples' gradients; NaN where they were not asked for, None
+            if none was.
+        comparison_squared_norm: () or, for several labels, (C,); there with the others.
     """
 
     dots: Tensor
-    squared_norms: Tensor
-    comparison_squared_norm: Tensor
+    squared_norms: Tensor | None = None
+    comparison_squared_norm: Tensor | None = None
+
+    def has_norms(self, wanted: Tensor) -> bool:
+        """Whether every squared norm that is wanted is there."""
+        norms = self.squared_norms
+        return norms is not None and not bool((wanted & norms.isnan()).any())
 
     def cosine(self, eps: float = 0.0) -> Tensor:
         """The similarity score, Eq. (1): NaN where a norm is missing, 0 for a zero gradient.
@@ -43,11 +49,13 @@ class Products:
         Args:
             eps: Added to the product of the norms, as the published code does with 1e-6.
         """
+        # only a zero gradient is orthogonal to everything; its score needs no norm
+        zero = self.dots == 0
+        if self.squared_norms is None or self.comparison_squared_norm is None:
+            return torch.full_like(self.dots, torch.nan).masked_fill_(zero, 0)
         # roots first: the product of the squares leaves the range of single precision
         norms = self.squared_norms.sqrt() * self.comparison_squared_norm.sqrt() + eps
-        scores = self.dots / torch.where(norms == 0, 1, norms)
-        # only a zero gradient is orthogonal to everything; its score needs no norm
-        return torch.where(self.dots == 0, 0, scores)
+        return (self.dots / norms).masked_fill_(zero, 0)
 
 
 class Trace(ABC):
@@ -67,11 +75,6 @@ class Trace(ABC):
             output_gradients: (N, C, K), the derivative of the loss in the outputs, per candidate.
             wanted: (N, C), where squared norms are needed; None for nowhere.
         """
-
-
-def only_dots(dots: Tensor) -> Products:
-    """Products of an engine that has no norms."""
-    return Products(dots, torch.full_like(dots, torch.nan), dots.new_tensor(torch.nan))
 
 
 class Engine(ABC):
@@ -134,11 +137,16 @@ class Engine(ABC):
             only[:, label] = derivatives[:, label]
             wanted = torch.full((len(only), 1), norms, device=only.device)
             columns.append(trace.compare(only.unsqueeze(1), wanted))
-        return outputs, Products(
-            dots=torch.cat([part.dots for part in columns], dim=1),
-            squared_norms=torch.cat([part.squared_norms for part in columns], dim=1),
-            comparison_squared_norm=torch.stack([part.comparison_squared_norm for part in columns]),
-        )
+        return outputs, _side_by_side(columns)
+
+
+def _side_by_side(columns: list[Products]) -> Products:
+    dots = torch.cat([part.dots for part in columns], dim=1)
+    norms = [part.squared_norms for part in columns if part.squared_norms is not None]
+    lengths = [p.comparison_squared_norm for p in columns if p.comparison_squared_norm is not None]
+    if len(norms) < len(columns):
+        return Products(dots)
+    return Products(dots, torch.cat(norms, dim=1), torch.stack(lengths))
 
 
 def squared_norm(gradient: Gradient) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.autograd.graph import saved_tensors_hooks
 
-from agra.gradients.engine import Engine, Gradient, Products, Trace, only_dots, plain_kernels
+from agra.gradients.engine import Engine, Gradient, Products, Trace, plain_kernels
 from agra.gradients.tangents import FusedTangents
 from agra.inputs import Inputs, call, num_rows, take, tensors
 
@@ -68,7 +68,7 @@ class DirectionTrace(Trace):
 
     def compare(self, output_gradients: Tensor, wanted: Tensor | None = None) -> Products:
         directions = self._directions.to(output_gradients.dtype)
-        return only_dots(torch.einsum("nck,nk->nc", output_gradients, directions))
+        return Products(torch.einsum("nck,nk->nc", output_gradients, directions))
 
 
 @contextmanager

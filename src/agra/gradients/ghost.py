@@ -94,6 +94,8 @@ class GhostTrace(Trace):
             dots[:, column] = sums.dots
             if asked:
                 norms[:, column] = sums.squared_norms()
+        if wanted is None:
+            return Products(dots)
         return Products(dots, norms, squared_norm(self._gradient))
 
     def _send_back(self, output_gradient: Tensor, sums: "_Sums") -> None:
@@ -214,6 +216,7 @@ def _self_check(
         shape = (len(trace.outputs), 1, trace.outputs.shape[1])
         derivatives = torch.randn(shape, generator=draws).to(trace.outputs)
         products = trace.compare(derivatives, torch.ones(shape[:2], dtype=torch.bool))
+        assert products.squared_norms is not None
     except (RuntimeError, IndexError) as error:
         return f"a layer's samples are not its rows: {str(error).splitlines()[0]}"
     for t in range(shape[0]):

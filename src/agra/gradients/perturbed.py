@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from agra.gradients.engine import Engine, Gradient, Products, Trace, only_dots, squared_norm
+from agra.gradients.engine import Engine, Gradient, Products, Trace, squared_norm
 from agra.inputs import Inputs, call
 
 
@@ -47,7 +47,7 @@ class PerturbedTrace(Trace):
     def compare(self, output_gradients: Tensor, wanted: Tensor | None = None) -> Products:
         directions = self._directions.to(output_gradients.dtype)
         dots = torch.einsum("nck,nk->nc", output_gradients, directions)
-        return only_dots(dots)
+        return Products(dots)
 
 
 def _step_size(parameters: Gradient, gradient: Gradient) -> float:
