@@ -159,7 +159,6 @@ def test_labels_of_a_subset_are_those_of_its_rows():
 def test_labels_that_a_dataset_keeps_to_itself_are_not_known(source):
     train_set = TrainSet(source)
     assert train_set.labels is None
-    assert train_set.labelled_rows() is None
 
 
 def test_an_attribute_of_another_length_is_not_the_labels():
@@ -225,21 +224,6 @@ def test_read_only_labels_are_copied():
     found = as_labels(fixed)
     found += 1
     assert fixed.tolist() == [0.5, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        (Y, [0, 1, 2, 3, 4]),
-        (torch.zeros(6), None),
-        ([[0.5, 0.5]] * 5 + [[math.nan] * 2], [0, 1, 2, 3, 4]),
-        ([[-100, -100], [1, -100], [0, 1], [-100, -100], [1, 1], [0, 0]], [1, 2, 4, 5]),
-    ],
-    ids=["indices", "all", "soft", "several"],
-)
-def test_rows_with_a_label_are_known_by_number(labels, expected):
-    found = TrainSet((X, labels)).labelled_rows()
-    assert found is None if expected is None else found.tolist() == expected
 
 
 @pytest.mark.parametrize("batch", [(X, Y), [X, Y], (X, Y, "more")])

@@ -6,19 +6,21 @@ guessed again, which gives exactly the distribution of drawing one by one withou
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from agra.inputs import Inputs
-from agra.labels import is_soft
+from agra.labels import is_soft, sample_labelled
 from agra.names import check_name
 from agra.train_set import TrainSet
 
 Weights = Literal["uniform", "inverse-frequency"] | Tensor
 
 _ROUNDS = 8  # of guessing, before the rest is drawn by sorting
+_BLOCK = 4096  # rows drawn ahead: one by one, small draws would cost more than what they are for
 
 
 class ComparisonSampler:
@@ -43,14 +45,72 @@ class ComparisonSampler:
 
     def __init__(self, train_set: TrainSet, *, weights: Weights = "uniform", seed: int = 0) -> None:
         self.train_set = train_set
+        self.rows = RowSampler(train_set.labels, len(train_set), weights=weights, seed=seed)
+
+    @property
+    def num_rows(self) -> int:
+        """How many samples there are to draw from."""
+        return self.rows.num_rows
+
+    def draw_rows(self, size: int) -> Tensor:
+        """Row numbers of one comparison batch, in the order in which they were drawn.
+
+        Raises:
+            ValueError: A size below 1.
+        """
+        return self.rows.draw(size)[0]
+
+    def check_size(self, size: int) -> int:
+        """The size, or all there is, said in a warning, if that is less.
+
+        Raises:
+            ValueError: A size below 1.
+        """
+        return self.rows.check_size(size)
+
+    def draw(self, size: int) -> tuple[Inputs, Tensor]:
+        """Inputs and given labels of one comparison batch.
+
+        What a Dataset draws from torch's global random state is seeded by the sampler, and the
+        global state is as it was afterwards.
+        """
+        rows, seed = self.rows.draw(size)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            return self.train_set.rows(rows)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs to draw the same batches."""
+        return self.rows.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self.rows.load_state_dict(state)
+
+
+class RowSampler:
+    """Draws row numbers, without replacement within a draw.
+
+    Args:
+        labels: Of all rows; those without one are never drawn. None if they are not known.
+        size: The number of rows.
+        weights: As for `ComparisonSampler`.
+        seed: Of the sampler's own generator.
+    """
+
+    def __init__(
+        self, labels: Tensor | None, size: int, *, weights: Weights = "uniform", seed: int = 0
+    ) -> None:
         self.generator = torch.Generator().manual_seed(seed)
-        self._rows = train_set.labelled_rows()
-        self.num_rows = len(train_set) if self._rows is None else len(self._rows)
+        self._size, self._labels = size, labels
+        self._rows = None if labels is None else _labelled_rows(labels)
+        self.num_rows = size if self._rows is None else len(self._rows)
         if self.num_rows == 0:
             raise ValueError(
                 "Expected `train_set` to hold labelled samples, got only samples without a label."
             )
         self._guess, self._keys = self._scheme(weights)
+        self._ahead = _Ahead(self.generator.get_state())
 
     def _scheme(self, weights: Any) -> tuple[Callable[[int], Tensor], Tensor | None]:
         """How to guess rows with replacement, and the weights if they are not equal."""
@@ -58,20 +118,20 @@ class ComparisonSampler:
             check_name("weights", weights, ["uniform", "inverse-frequency"])
             if weights == "uniform":
                 return lambda n: torch.randint(self.num_rows, (n,), generator=self.generator), None
-            labels = self._labels()
+            labels = self._known_labels()
             if not is_soft(labels):
                 return self._by_class(labels)
             return self._by_weight((labels.double() / labels.double().sum(dim=0)).nansum(dim=1))
         weights = torch.as_tensor(weights, dtype=torch.float64).cpu()
-        if weights.shape != (len(self.train_set),):
+        if weights.shape != (self._size,):
             raise ValueError(
                 "Expected `weights` to have one entry per sample of `train_set` "
-                f"({len(self.train_set)}), got shape {tuple(weights.shape)}."
+                f"({self._size}), got shape {tuple(weights.shape)}."
             )
         return self._by_weight(weights if self._rows is None else weights[self._rows])
 
-    def _labels(self) -> Tensor:
-        labels = self.train_set.labels
+    def _known_labels(self) -> Tensor:
+        labels = self._labels
         if labels is None:
             raise ValueError(
                 'Expected the labels of `train_set` for weights="inverse-frequency", got a Dataset '
@@ -114,25 +174,47 @@ class ComparisonSampler:
 
         return guess, weights
 
-    def draw_rows(self, size: int) -> Tensor:
-        """Row numbers of one comparison batch, in the order in which they were drawn.
+    def draw(self, size: int) -> tuple[Tensor, int]:
+        """Row numbers of one batch, in the order in which they were drawn, and a seed to go along.
 
         Raises:
             ValueError: A size below 1.
         """
         size = self.check_size(size)
-        rows = torch.empty(0, dtype=torch.int64)
+        if size != self._ahead.size or self._ahead.next == len(self._ahead.seeds):
+            self._ahead = _Ahead(self.generator.get_state(), size)
+            self._draw_ahead()
+        place = self._ahead.next
+        self._ahead.next += 1
+        rows = self._ahead.rows[place]
+        return rows if self._rows is None else self._rows[rows], self._ahead.seeds[place]
+
+    def _draw_ahead(self) -> None:
+        size = self._ahead.size
+        count = max(1, _BLOCK // size)
+        self._ahead.rows = self._draw_several(size, count)
+        self._ahead.seeds = torch.randint(2**62, (count,), generator=self.generator).tolist()
+
+    def _draw_several(self, size: int, count: int) -> list[Tensor]:
+        if 2 * size > self.num_rows:
+            return [self._complete(torch.empty(0, dtype=torch.int64), size) for _ in range(count)]
+        guesses = self._guess(count * (2 * size + 8)).view(count, -1)
+        first = _first_seen(guesses)
+        wanted = first & (first.cumsum(dim=1) <= size)
+        draws = guesses[wanted].split(wanted.sum(dim=1).tolist())
+        return [rows if len(rows) == size else self._complete(rows, size) for rows in draws]
+
+    def _complete(self, rows: Tensor, size: int) -> Tensor:
         for _ in range(_ROUNDS if 2 * size <= self.num_rows else 0):
-            rows = _first_seen(torch.cat([rows, self._guess(2 * (size - len(rows)) + 8)]))[:size]
+            guesses = torch.cat([rows, self._guess(2 * (size - len(rows)) + 8)])
+            rows = guesses[_first_seen(guesses.unsqueeze(0))[0]][:size]
             if len(rows) == size:
-                break
-        if len(rows) < size:
-            rows = torch.cat([rows, self._sorted_draw(size - len(rows), rows)])
-        return rows if self._rows is None else self._rows[rows]
+                return rows
+        return torch.cat([rows, self._sorted_draw(size - len(rows), rows)])
 
     def _sorted_draw(self, size: int, drawn: Tensor) -> Tensor:
         """The rest by exponential keys: linear in the training set, but never long in coming."""
-        count = len(self.train_set) if self._rows is None else len(self._rows)
+        count = self._size if self._rows is None else len(self._rows)
         draws = torch.rand(count, dtype=torch.float64, generator=self.generator)
         keys = -draws.clamp(min=1e-300).log()
         if self._keys is not None:
@@ -156,33 +238,46 @@ class ComparisonSampler:
             )
         return min(size, self.num_rows)
 
-    def draw(self, size: int) -> tuple[Inputs, Tensor]:
-        """Inputs and given labels of one comparison batch.
-
-        What a Dataset draws from torch's global random state is seeded by the sampler, and the
-        global state is as it was afterwards.
-        """
-        rows = self.draw_rows(size)
-        seed = int(torch.randint(2**62, (1,), generator=self.generator))
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            return self.train_set.rows(rows)
-
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to draw the same batches."""
-        return {"generator": self.generator.get_state()}
+        return {
+            "generator": self._ahead.generator,
+            "size": self._ahead.size,
+            "next": self._ahead.next,
+        }
 
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state."""
         self.generator.set_state(state["generator"])
+        self._ahead = _Ahead(state["generator"], state["size"])
+        if self._ahead.size:
+            self._draw_ahead()
+        self._ahead.next = state["next"]
 
 
-def _first_seen(rows: Tensor) -> Tensor:
-    """Each row once, in the order of first appearance."""
-    unique, inverse = rows.unique(return_inverse=True)
-    first = torch.full((len(unique),), len(rows))
-    first.scatter_reduce_(0, inverse, torch.arange(len(rows)), reduce="amin")
-    return rows[first.sort().values]
+@dataclass
+class _Ahead:
+    """Batches drawn ahead, and the generator's state before that."""
+
+    generator: Tensor
+    size: int = 0
+    next: int = 0
+    rows: list[Tensor] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
+
+
+def _labelled_rows(labels: Tensor) -> Tensor | None:
+    """The rows that carry a label, or None if all of them do."""
+    known = sample_labelled(labels)
+    return None if bool(known.all()) else known.nonzero().squeeze(1).cpu()
+
+
+def _first_seen(guesses: Tensor) -> Tensor:
+    """Where a number comes for the first time in its line: (lines, guesses) booleans."""
+    ordered, places = guesses.sort(dim=1, stable=True)
+    new = torch.ones_like(ordered, dtype=torch.bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    return torch.empty_like(new).scatter_(1, places, new)
 
 
 def _sums_to_one(labels: Tensor) -> bool:

@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset, default_collate
 
 from agra.inputs import Inputs, as_inputs, from_array, num_rows, take
-from agra.labels import sample_labelled
 
 Collate = Callable[[list[Any]], Any]
 
@@ -81,13 +80,6 @@ class TrainSet:
         if self._said and self.labels is not None:
             return inputs, self.labels[rows]
         return inputs, as_labels(labels)
-
-    def labelled_rows(self) -> Tensor | None:
-        """The rows that carry a label, or None if all of them do (or labels are not known)."""
-        if self.labels is None:
-            return None
-        known = sample_labelled(self.labels)
-        return None if bool(known.all()) else known.nonzero().squeeze(1).cpu()
 
 
 def _has_rows(source: Any) -> bool:
