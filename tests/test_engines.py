@@ -27,9 +27,9 @@ from agra.losses import (
     binary_cross_entropy,
     cross_entropy,
     multilabel_f1,
-    output_gradients,
     soft_f1,
 )
+from agra.output_gradients import output_gradients
 from cases import CASES
 
 # asked for by name, per-sample serves every model: where torch cannot vectorise, one by one

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from agra import IGNORE_LABEL, Agra, TrainSet
+from agra import IGNORE_LABEL, Agra, ModuleLearner, TrainSet
 from agra.loop import Loop
 
 
@@ -19,11 +19,12 @@ def problem(judged=True, size=50, **settings):
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     train_set = TrainSet((x, y))
     judge = Agra(model, train_set, criterion="f1", seed=0) if judged else None
-    return Loop(model, train_set, optimizer, judge=judge, batch_size=16, **settings)
+    learner = ModuleLearner(model, train_set, optimizer, judge=judge)
+    return Loop(learner, batch_size=16, **settings)
 
 
 def weights(loop):
-    return torch.cat([p.detach().flatten() for p in loop.model.parameters()])
+    return torch.cat([p.detach().flatten() for p in loop.learner.model.parameters()])
 
 
 @pytest.mark.parametrize("judged", [True, False])
@@ -41,8 +42,8 @@ def test_history_and_progress(judged):
         assert epoch.seconds > 0
     assert loop.best_epoch is None
     if judged:
-        assert loop.judge.ledger.updates[:4] != []
-        assert sum(k for k, _, _ in loop.judge.ledger.updates) == sum(e.kept for e in history)
+        assert loop.learner.ledger.updates[:4] != []
+        assert sum(k for k, _, _ in loop.learner.ledger.updates) == sum(e.kept for e in history)
 
 
 def test_without_a_judge_it_is_plain_training():
@@ -54,12 +55,12 @@ def test_without_a_judge_it_is_plain_training():
     torch.manual_seed(9)
     for _ in range(2):
         for rows in torch.randperm(50, generator=order).split(16):
-            twin.model.train()
-            inputs, labels = twin.train_set.rows(rows)
-            loss = nn.functional.cross_entropy(twin.model(inputs), labels)
-            twin.optimizer.zero_grad()
+            twin.learner.model.train()
+            inputs, labels = twin.learner.train_set.rows(rows)
+            loss = nn.functional.cross_entropy(twin.learner.model(inputs), labels)
+            twin.learner.optimizer.zero_grad()
             loss.backward()
-            twin.optimizer.step()
+            twin.learner.optimizer.step()
     assert torch.equal(weights(loop), weights(twin))
 
 
@@ -119,8 +120,8 @@ def test_an_interrupted_run_resumes_bit_for_bit(stop_at):
     assert torch.equal(weights(whole), weights(resumed))
     drop_seconds = [(e.epoch, e.loss, e.score, e.kept, e.dropped) for e in history]
     assert drop_seconds == [(e.epoch, e.loss, e.score, e.kept, e.dropped) for e in again]
-    for name, total in whole.judge.ledger.totals.items():
-        assert torch.equal(total.nan_to_num(), resumed.judge.ledger.totals[name].nan_to_num())
+    for name, total in whole.learner.ledger.totals.items():
+        assert torch.equal(total.nan_to_num(), resumed.learner.ledger.totals[name].nan_to_num())
     # and the interrupted loop itself goes on as if nothing had been
     part.progress = None
     torch.set_rng_state(interrupted_at)
@@ -130,7 +131,7 @@ def test_an_interrupted_run_resumes_bit_for_bit(stop_at):
 
 def test_samples_without_a_label_teach_nothing_in_plain_training():
     loop = problem(judged=False, epochs=1)
-    loop.train_set.labels[:] = IGNORE_LABEL
+    loop.learner.train_set.labels[:] = IGNORE_LABEL
     before = weights(loop)
     (epoch,) = loop.run()
     assert torch.equal(before, weights(loop))
@@ -140,7 +141,7 @@ def test_samples_without_a_label_teach_nothing_in_plain_training():
 def test_a_loss_that_is_not_finite_is_said():
     loop = problem(judged=False, epochs=1)
     with torch.no_grad():
-        loop.model[0].weight.fill_(torch.nan)
+        loop.learner.model[0].weight.fill_(torch.nan)
     with pytest.raises(ValueError, match="Expected a finite loss, got nan in epoch 0, step 0"):
         loop.run()
 

@@ -15,11 +15,10 @@ from agra.losses import (
     cross_entropy,
     find_criterion,
     is_multilabel,
-    loss_and_gradient,
     multilabel_f1,
-    output_gradients,
     soft_f1,
 )
+from agra.output_gradients import loss_and_gradient, output_gradients
 
 NAN = math.nan
 repeatable = settings(max_examples=40, deadline=None, derandomize=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from agra import Agra, TrainSet
+from agra import Agra, ModuleLearner, TrainSet
 from agra.inputs import as_inputs
 from agra.loop import Loop
 from text_sets import TEXT_SETS, encoded
@@ -31,10 +31,7 @@ def one_run(text_set, splits, noisy, num_classes, seed):
         return lambda model: text_set.score(split[1], model(rows).argmax(dim=1).numpy())
 
     Loop(
-        model,
-        train_set,
-        optimizer,
-        judge=judge,
+        ModuleLearner(model, train_set, optimizer, judge=judge),
         batch_size=text_set.batch_size,
         validate=score(valid),
         seed=seed,

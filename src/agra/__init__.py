@@ -5,7 +5,9 @@ from agra.decisions import Decisions, MultilabelRule, Rule
 from agra.gradients import ENGINES, choose_engine, refusals
 from agra.judge import Agra, Update
 from agra.labels import IGNORE_LABEL
+from agra.learner import ModuleLearner
 from agra.ledger import Ledger
+from agra.linear_learner import LinearLearner
 from agra.sampling import ComparisonSampler
 from agra.step import decide, decide_multilabel
 from agra.train_set import TrainSet
@@ -17,6 +19,8 @@ __all__ = [
     "ENGINES",
     "IGNORE_LABEL",
     "Ledger",
+    "LinearLearner",
+    "ModuleLearner",
     "MultilabelRule",
     "Rule",
     "TrainSet",

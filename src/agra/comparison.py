@@ -7,7 +7,8 @@ from agra.gradients.engine import Gradient, judging, leaves, pull_back
 from agra.gradients.parameters import Selection, linear_layer, select_parameters
 from agra.inputs import Inputs, call, check_inputs, check_outputs
 from agra.labels import check_labels, check_multilabel, sample_labelled
-from agra.losses import Criterion, batch_loss, find_criterion, is_multilabel, output_gradients
+from agra.losses import Criterion, batch_loss, find_criterion, is_multilabel
+from agra.output_gradients import output_gradients
 
 
 def batch_gradient(

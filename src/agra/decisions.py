@@ -1,6 +1,7 @@
 """Scores to verdicts: keep, drop or relabel. The rules of Algorithms 1 and 2; no models here."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import torch
@@ -28,6 +29,13 @@ class Decisions:
     kept: Tensor
     dropped: Tensor
     relabelled: Tensor
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Decisions]") -> "Decisions":
+        """The verdicts on several batches as those on one."""
+        return cls(
+            *(torch.cat([getattr(part, name.name) for part in parts]) for name in fields(cls))
+        )
 
 
 @dataclass(frozen=True)
@@ -125,14 +133,15 @@ class Rule:
             candidates: The labels tried.
             products: Dot products and, where `norms_wanted` said so, squared norms.
         """
-        forbidden = ~candidates.allowed
+        given = candidates.allowed[:, 0]
         scores = products.cosine(self.eps)
-        ranked = _ranked(products, scores).masked_fill(forbidden, -torch.inf)
-        shown = scores[:, 0].masked_fill(forbidden[:, 0], torch.nan)
+        ranked = _ranked(products, scores)
+        shown = scores[:, 0].where(given, torch.nan)
         labels = signed(candidates.given)
-        kept = ranked[:, 0] > self.threshold
+        kept = (ranked[:, 0] > self.threshold) & given
         relabelled = torch.zeros_like(kept)
         if len(candidates.classes):
+            ranked = ranked.where(candidates.allowed, -torch.inf)
             best, column = ranked[:, 1:].max(dim=1)
             relabelled = (best > self.threshold) & (best > ranked[:, 0])
             kept &= ~relabelled

@@ -14,8 +14,8 @@ from agra.gradients import ENGINES, choose_engine
 from agra.gradients.engine import Engine, Gradient
 from agra.gradients.parameters import Selection, select_parameters
 from agra.inputs import Inputs, check_inputs, transform
-from agra.labels import class_rows, is_soft, labelled, sample_labelled
-from agra.ledger import Ledger, check_ids
+from agra.labels import is_soft, labelled
+from agra.ledger import Ledger, check_ids, given_probabilities
 from agra.losses import (
     Criterion,
     binary_cross_entropy,
@@ -225,8 +225,8 @@ class Agra:
         if self.ledger is None:
             self._open_ledger(outputs.shape[1])
             assert self.ledger is not None
-        find = _entry_probabilities if self.multilabel else _label_probabilities
-        self.ledger.record(ids, decisions, find(outputs.detach(), labels))
+        given = given_probabilities(outputs.detach(), labels, several=self.multilabel)
+        self.ledger.record(ids, decisions, given)
 
     def _open_ledger(self, num_classes: int) -> None:
         size = len(self.sampler.train_set)
@@ -267,17 +267,3 @@ class Agra:
         self.sampler.load_state_dict(state["sampler"])
         self._running.load_state_dict(state["running"])
         self._largest = int(state["largest"])
-
-
-def _label_probabilities(outputs: Tensor, labels: Tensor) -> Tensor:
-    probabilities = outputs.float().softmax(dim=1)
-    known = sample_labelled(labels)
-    safe = labels if is_soft(labels) else labels.clamp(min=0)
-    given = (probabilities * class_rows(safe, outputs.shape[1], probabilities.dtype)).sum(dim=1)
-    return given.masked_fill(~known, torch.nan)
-
-
-def _entry_probabilities(outputs: Tensor, labels: Tensor) -> Tensor:
-    probabilities = outputs.float().sigmoid()
-    given = torch.where(labels == 1, probabilities, 1 - probabilities)
-    return given.masked_fill(~labelled(labels), torch.nan)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from agra.decisions import Decisions
+from agra.labels import class_rows, is_soft, labelled, sample_labelled
 
 KEPT, DROPPED, RELABELLED = 1, 2, 3  # verdicts in an epoch; 0 is not judged
 
@@ -69,19 +70,27 @@ class Ledger:
         )
         self._judged_in_epoch = 0
 
-    def record(self, ids: Tensor, decisions: Decisions, probabilities: Tensor) -> None:
-        """Write down one batch.
+    def record(
+        self,
+        ids: Tensor,
+        decisions: Decisions,
+        probabilities: Tensor,
+        *,
+        sizes: list[int] | None = None,
+    ) -> None:
+        """Write down one batch, or several of different samples.
 
         Args:
             ids: (N,), the row numbers of its samples.
             decisions: Its verdicts.
             probabilities: The model's probability of each given label, shaped as the verdicts.
+            sizes: Of the batches, one after the other; None for one batch.
         """
         ids = check_ids(ids, len(decisions.kept), self.shape[0])
         kept, dropped, relabelled = (
             part.cpu() for part in (decisions.kept, decisions.dropped, decisions.relabelled)
         )
-        self.updates.append((int(kept.sum()), int(dropped.sum()), int(relabelled.sum())))
+        self._count(torch.stack([kept, dropped, relabelled]), sizes or [len(ids)])
         scores = decisions.scores.detach().float().cpu()
         probabilities = probabilities.detach().float().cpu()
         scored = ~scores.isnan()
@@ -107,6 +116,12 @@ class Ledger:
         self._record_epoch(
             ids, kept * KEPT + dropped * DROPPED + relabelled * RELABELLED, scores, probabilities
         )
+
+    def _count(self, verdicts: Tensor, sizes: list[int]) -> None:
+        per_sample = verdicts.flatten(2).sum(dim=2) if verdicts.ndim == 3 else verdicts
+        for part in per_sample.split(sizes, dim=1):
+            kept, dropped, relabelled = part.sum(dim=1).tolist()
+            self.updates.append((kept, dropped, relabelled))
 
     def _record_labels(self, ids: Tensor, labels: Tensor) -> None:
         classes = labels.argmax(dim=1) if labels.ndim == 2 else labels
@@ -191,3 +206,15 @@ def check_ids(ids: Any, count: int, size: int) -> Tensor:
             f"got {int(ids.min())} to {int(ids.max())}."
         )
     return ids.long()
+
+
+def given_probabilities(outputs: Tensor, labels: Tensor, *, several: bool) -> Tensor:
+    """What the model thinks of the given labels, shaped as they are; NaN where there is none."""
+    if several:
+        probabilities = outputs.float().sigmoid()
+        given = torch.where(labels == 1, probabilities, 1 - probabilities)
+        return given.masked_fill(~labelled(labels), torch.nan)
+    probabilities = outputs.float().softmax(dim=1)
+    safe = labels if is_soft(labels) else labels.clamp(min=0)
+    given = (probabilities * class_rows(safe, outputs.shape[1], probabilities.dtype)).sum(dim=1)
+    return given.masked_fill(~sample_labelled(labels), torch.nan)

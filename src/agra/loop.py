@@ -1,4 +1,4 @@
-"""A training loop, judged or plain: epochs, validation, best state, early stop, resume."""
+"""A training loop: epochs, validation, best state, early stop, resume."""
 
 import math
 import time
@@ -9,11 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from agra.inputs import call, transform
-from agra.judge import Agra
-from agra.labels import sample_labelled
-from agra.losses import Criterion, batch_loss, cross_entropy
-from agra.train_set import TrainSet
+from agra.learner import Learner
 
 
 @dataclass(frozen=True)
@@ -57,14 +53,10 @@ class Epoch:
 
 
 class Loop:
-    """Trains a model on a training set, epoch by epoch.
+    """Trains a model epoch by epoch.
 
     Args:
-        model: Any module with outputs (N, K).
-        train_set: ``(inputs, labels)``, a map-style Dataset or a `TrainSet`.
-        optimizer: Of the model's parameters.
-        judge: Judges every batch; None trains on all labels as given.
-        update_loss: Without a judge, the loss to learn with.
+        learner: What learns, and from what: a `ModuleLearner` or a `LinearLearner`.
         epochs: How many at most.
         batch_size: Samples per update.
         validate: From the model, in eval mode, to a score, higher is better. The weights of the
@@ -80,23 +72,19 @@ class Loop:
         ValueError: Numbers out of range, or ``patience`` without ``validate``.
 
     Example:
+        >>> from agra import Agra, ModuleLearner
         >>> x = torch.randn(64, 2, generator=torch.Generator().manual_seed(0))
-        >>> train_set = TrainSet((x, (x[:, 0] > 0).long()))
-        >>> model = nn.Linear(2, 2)
+        >>> train_set, model = (x, (x[:, 0] > 0).long()), nn.Linear(2, 2)
         >>> optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-        >>> loop = Loop(model, train_set, optimizer, judge=Agra(model, train_set), epochs=3)
-        >>> len(loop.run())
+        >>> learner = ModuleLearner(model, train_set, optimizer, judge=Agra(model, train_set))
+        >>> len(Loop(learner, epochs=3).run())
         3
     """
 
-    def __init__(  # noqa: PLR0913  # every choice is a keyword of its own
+    def __init__(
         self,
-        model: nn.Module,
-        train_set: Any,
-        optimizer: torch.optim.Optimizer,
+        learner: Learner,
         *,
-        judge: Agra | None = None,
-        update_loss: Criterion = cross_entropy,
         epochs: int = 10,
         batch_size: int = 32,
         validate: Callable[[nn.Module], float] | None = None,
@@ -109,9 +97,7 @@ class Loop:
                 raise ValueError(f"Expected `{name}` to be at least 1, got {value}.")
         if patience is not None and validate is None:
             raise ValueError(f"Expected `validate` with patience={patience}, got None.")
-        self.model, self.optimizer, self.judge = model, optimizer, judge
-        self.train_set = train_set if isinstance(train_set, TrainSet) else TrainSet(train_set)
-        self.update_loss, self.epochs, self.batch_size = update_loss, epochs, batch_size
+        self.learner, self.epochs, self.batch_size = learner, epochs, batch_size
         self.validate, self.patience, self.progress = validate, patience, progress
         self.history: list[Epoch] = []
         self._order = torch.Generator().manual_seed(seed)
@@ -131,78 +117,53 @@ class Loop:
         while len(self.history) < self.epochs and not self._out_of_patience():
             started = time.perf_counter() - self._running.seconds
             for rows in self._batches():
-                self._learn(rows)
+                self._note(self.learner.learn(rows))
                 self._step += 1
                 self._running.seconds = time.perf_counter() - started
                 if self.progress is not None:
                     self.progress(self._where())
             self._finish_epoch(started)
         if self._best is not None:
-            self.model.load_state_dict(self._best[1])
+            self.learner.model.load_state_dict(self._best[1])
         return self.history
 
     def _batches(self) -> Iterator[Tensor]:
         if self._step == 0:
             self._epoch_start = self._order.get_state()
-            if self.judge is not None and self.judge.ledger is not None:
-                self.judge.ledger.start_epoch()
+            self.learner.start_epoch()
         self._order.set_state(self._epoch_start)
-        order = torch.randperm(len(self.train_set), generator=self._order)
+        order = torch.randperm(self.learner.num_rows, generator=self._order)
         yield from order.split(self.batch_size)[self._step :]
 
-    def _learn(self, rows: Tensor) -> None:
-        self.model.train()
-        inputs, labels = self.train_set.rows(rows)
-        device = next(self.model.parameters()).device
-        inputs, labels = transform(inputs, lambda part: part.to(device)), labels.to(device)
-        if self.judge is None:
-            loss = self._plain_step(inputs, labels)
-            counts = (int(sample_labelled(labels).sum()), 0, 0)
-        else:
-            found = self.judge.step(self.optimizer, inputs, labels, rows)
-            loss = math.nan if found.empty else float(found.loss.detach())
-            verdicts = found.decisions
-            counts = (
-                int(verdicts.kept.sum()),
-                int(verdicts.dropped.sum()),
-                int(verdicts.relabelled.sum()),
-            )
-        self._running.add(loss, counts)
-        if math.isinf(loss) or (math.isnan(loss) and counts[0] + counts[2] > 0):
+    def _note(self, loss: float | None) -> None:
+        if loss is not None and not math.isfinite(loss):
             raise ValueError(
                 f"Expected a finite loss, got {loss} in epoch {len(self.history)}, step "
                 f"{self._step}; lower the learning rate."
             )
-
-    def _plain_step(self, inputs: Any, labels: Tensor) -> float:
-        known = sample_labelled(labels)
-        if not bool(known.any()):
-            return math.nan
-        loss = batch_loss(self.update_loss, call(self.model, inputs), labels, known)
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
-        return float(loss.detach())
+        running = self._running
+        running.last = math.nan if loss is None else loss
+        if loss is not None:
+            running.loss += loss
+            running.updates += 1
 
     def _finish_epoch(self, started: float) -> None:
+        running, epoch = self._running, len(self.history)
         score = self._validate()
-        running = self._running
-        epoch = len(self.history)
         mean = running.loss / running.updates if running.updates else math.nan
-        kept, dropped, relabelled = running.counts
         seconds = time.perf_counter() - started
-        self.history.append(Epoch(epoch, mean, score, kept, dropped, relabelled, seconds))
+        self.history.append(Epoch(epoch, mean, score, *self.learner.counts(), seconds))
         if score is not None and (self._best is None or score >= self._best_score()):
-            state = {name: part.clone() for name, part in self.model.state_dict().items()}
-            self._best = (epoch, state)
+            state = self.learner.model.state_dict()
+            self._best = (epoch, {name: part.clone() for name, part in state.items()})
         self._step, self._running = 0, _Running()
 
     def _validate(self) -> float | None:
         if self.validate is None:
             return None
-        self.model.eval()
+        self.learner.model.eval()
         with torch.no_grad():
-            return float(self.validate(self.model))
+            return float(self.validate(self.learner.model))
 
     @property
     def best_epoch(self) -> int | None:
@@ -221,15 +182,14 @@ class Loop:
         return len(self.history) - 1 - self._best[0] >= self.patience
 
     def _where(self) -> Progress:
-        steps = -(-len(self.train_set) // self.batch_size)
+        steps = -(-self.learner.num_rows // self.batch_size)
         return Progress(len(self.history), self._step, steps, self._running.last)
 
     def state_dict(self) -> dict[str, Any]:
         """All that a resumed run needs to go on bit for bit, between any two steps."""
         return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "judge": None if self.judge is None else self.judge.state_dict(),
+            "model": self.learner.model.state_dict(),
+            "learner": self.learner.state_dict(),
             "history": [asdict(epoch) for epoch in self.history],
             "epoch_start": self._epoch_start,
             "order": self._order.get_state(),
@@ -241,10 +201,8 @@ class Loop:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state, with torch's global random state as it was then."""
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        if self.judge is not None:
-            self.judge.load_state_dict(state["judge"])
+        self.learner.model.load_state_dict(state["model"])
+        self.learner.load_state_dict(state["learner"])
         self.history = [Epoch(**epoch) for epoch in state["history"]]
         self._epoch_start = state["epoch_start"]
         self._order.set_state(state["order"])
@@ -261,13 +219,4 @@ class _Running:
     loss: float = 0.0
     last: float = math.nan
     updates: int = 0
-    counts: tuple[int, int, int] = (0, 0, 0)
     seconds: float = 0.0
-
-    def add(self, loss: float, counts: tuple[int, int, int]) -> None:
-        self.last = loss
-        if not math.isnan(loss):
-            self.loss += loss
-            self.updates += 1
-        kept, dropped, relabelled = self.counts
-        self.counts = (kept + counts[0], dropped + counts[1], relabelled + counts[2])

@@ -1,19 +1,17 @@
-"""Criteria, and how they move the outputs: the derivative of a batch's loss, label by label.
+"""Criteria: any callable ``(outputs, labels) -> scalar``.
 
-A criterion is any callable ``(outputs, labels) -> scalar``. The losses here belong to the whole
-batch: the F1 of one sample alone is another function, so no output gradient is ever computed
-from a single row. They also take one weight per sample.
+The losses here belong to the whole batch: the F1 of one sample alone is another function. They also
+take one weight per sample.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from agra.labels import class_rows, is_soft, labelled, sample_labelled
+from agra.labels import class_rows, is_soft, labelled
 from agra.names import check_name
 
 Criterion = Callable[..., Tensor]
@@ -44,9 +42,10 @@ def soft_f1(outputs: Tensor, labels: Tensor, weights: Tensor | None = None) -> T
         >>> round(soft_f1(outputs, labels).item(), 3)
         0.0
     """
-    truth, first = class_rows(labels, outputs.shape[1], outputs.dtype), _first_column(outputs)
+    truth = class_rows(labels, outputs.shape[1], outputs.dtype)
     shares = None if weights is None else weights.unsqueeze(1)
-    return 1 - _f1(outputs.softmax(dim=1)[:, first:], truth[:, first:], shares)[0].mean()
+    probabilities, truth = f1_columns(outputs.softmax(dim=1), truth)
+    return 1 - f1_per_column(probabilities, truth, shares)[0].mean()
 
 
 def binary_cross_entropy(outputs: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -59,9 +58,9 @@ def binary_cross_entropy(outputs: Tensor, labels: Tensor, weights: Tensor | None
         >>> binary_cross_entropy(outputs, labels).exp().item()
         2.0
     """
-    truth, shares = _entries(outputs, labels, weights)
+    truth, shares = known_entries(outputs, labels, weights)
     losses = functional.binary_cross_entropy_with_logits(outputs, truth, reduction="none")
-    return (losses * _per_label(shares)).sum()
+    return (losses * shares_per_label(shares)).sum()
 
 
 def multilabel_f1(outputs: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -74,36 +73,44 @@ def multilabel_f1(outputs: Tensor, labels: Tensor, weights: Tensor | None = None
         >>> round(multilabel_f1(outputs, labels).item(), 3)
         0.5
     """
-    truth, shares = _entries(outputs, labels, weights)
-    return 1 - _f1(outputs.sigmoid(), truth, shares)[0].mean()
+    truth, shares = known_entries(outputs, labels, weights)
+    return 1 - f1_per_column(outputs.sigmoid(), truth, shares)[0].mean()
 
 
-def _first_column(outputs: Tensor) -> int:
-    return 1 if outputs.shape[1] == 2 else 0  # of two classes only the second one's F1 counts
+# What follows serves one batch (N, K), and several (B, N, K).
 
 
-def _f1(probabilities: Tensor, truth: Tensor, shares: Tensor | None) -> tuple[Tensor, Tensor]:
+def f1_columns(probabilities: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+    """Of two classes only the second one's F1 counts."""
+    two = probabilities.shape[-1] == 2
+    return (probabilities[..., 1:], truth[..., 1:]) if two else (probabilities, truth)
+
+
+def f1_per_column(
+    probabilities: Tensor, truth: Tensor, shares: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """The F1 of every column, and its denominator."""
     counted, wanted = probabilities, truth
     if shares is not None:
         counted, wanted = probabilities * shares, truth * shares
     # fp + fn + 2 tp = sum of probabilities + sum of truth
-    denominator = counted.sum(dim=0) + wanted.sum(dim=0) + F1_EPSILON
-    return 2 * (counted * truth).sum(dim=0) / denominator, denominator
+    denominator = (counted + wanted).sum(dim=-2) + F1_EPSILON
+    return torch.linalg.vecdot(counted, truth, dim=-2) * 2 / denominator, denominator
 
 
-def _entries(outputs: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
+def known_entries(outputs: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
     """The 0/1 matrix, and what each of its entries weighs: nothing where unknown."""
     known = labelled(labels)
     shares = known.to(outputs.dtype)
     if weights is not None:
-        shares = shares * weights.unsqueeze(1)
+        shares = shares * weights.unsqueeze(-1)
     return torch.where(known, labels, 0).to(outputs.dtype), shares
 
 
-def _per_label(shares: Tensor) -> Tensor:
-    sums = shares.sum(dim=0)
-    return shares / torch.where(sums > 0, sums, 1) / shares.shape[1]
+def shares_per_label(shares: Tensor) -> Tensor:
+    """What each entry weighs in the mean over labels of the means over their entries."""
+    sums = shares.sum(dim=-2, keepdim=True)
+    return shares / torch.where(sums > 0, sums, 1) / shares.shape[-1]
 
 
 CRITERIA: Mapping[str, Criterion] = MappingProxyType(
@@ -141,68 +148,6 @@ def is_multilabel(criterion: str | Criterion) -> bool:
     return criterion in MULTILABEL_CRITERIA.values()
 
 
-def output_gradients(
-    criterion: Criterion,
-    outputs: Tensor,
-    columns: Sequence[Tensor],
-    weights: Tensor | None = None,
-) -> Tensor:
-    """The derivative of the loss in the outputs, once per column of candidate labels: (N, C, K).
-
-    Column c labels the whole batch: entry [n, c] is how the loss of *that* batch changes with the
-    outputs of sample n. Samples without a label in a column take no part in its loss.
-
-    Args:
-        criterion: The loss of a batch.
-        outputs: (N, K); taken as data, so that its graph stays untouched.
-        columns: One set of labels of the whole batch per candidate.
-        weights: (N,), what each sample weighs in the loss.
-
-    Raises:
-        ValueError: The criterion returned something that is not a differentiable scalar.
-    """
-    found = [loss_and_gradient(criterion, outputs, labels, weights)[1] for labels in columns]
-    return found[0].unsqueeze(1) if len(found) == 1 else torch.stack(found, dim=1)
-
-
-def loss_and_gradient(
-    criterion: Criterion, outputs: Tensor, labels: Tensor, weights: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """The loss of a batch, and its derivative in the outputs (N, K).
-
-    Unlabelled samples, and those that weigh nothing, have no part; without any other it is 0.
-
-    Raises:
-        ValueError: The criterion returned something that is not a differentiable scalar.
-    """
-    # half precision has too few digits to tell a small cosine's sign
-    values = outputs.detach().to(torch.promote_types(outputs.dtype, torch.float32))
-    rows = sample_labelled(labels)
-    if weights is not None:
-        weights = weights.to(values.dtype)
-        rows = rows & (weights != 0)
-    counting = int(rows.sum())
-    if counting == 0:
-        return values.new_zeros(()), torch.zeros_like(values)
-    closed = _CLOSED_FORMS.get(criterion)
-    if closed is None:
-        return _by_autograd(criterion, values, labels, weights, rows)
-    if counting < len(rows):
-        weights = rows.to(values.dtype) if weights is None else weights * rows
-        labels = labels.where(rows.unsqueeze(1) if labels.ndim == 2 else rows, 0)
-    return closed(values, labels, weights)
-
-
-def _by_autograd(
-    criterion: Criterion, values: Tensor, labels: Tensor, weights: Tensor | None, rows: Tensor
-) -> tuple[Tensor, Tensor]:
-    with torch.enable_grad():
-        leaf = values.clone().requires_grad_()
-        loss = batch_loss(criterion, leaf, labels, rows, weights=weights)
-        (gradient,) = torch.autograd.grad(loss, leaf)
-    return loss.detach(), gradient
-
-
 def batch_loss(
     criterion: Criterion,
     outputs: Tensor,
@@ -228,56 +173,3 @@ def batch_loss(
             f"got {given}; per-sample losses need .mean()."
         )
     return loss
-
-
-# The same losses with their derivatives written out: a graph would cost more than the numbers.
-
-
-def _cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
-    logs, truth = values.log_softmax(dim=1), class_rows(labels, values.shape[1], values.dtype)
-    mass = truth.sum(dim=1, keepdim=True) if is_soft(labels) else 1
-    gradient = logs.exp() * mass - truth
-    shares = 1 / len(values) if weights is None else (weights / weights.sum()).unsqueeze(1)
-    return -(logs * truth * shares).sum(), gradient * shares
-
-
-def _soft_f1(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
-    probabilities = values.softmax(dim=1)
-    truth, first = class_rows(labels, values.shape[1], values.dtype), _first_column(values)
-    shares = None if weights is None else weights.unsqueeze(1)
-    loss, slopes = _f1_slopes(probabilities[:, first:], truth[:, first:], shares)
-    if first:
-        slopes = functional.pad(slopes, (1, 0))
-    inner = (slopes * probabilities).sum(dim=1, keepdim=True)
-    return loss, probabilities * (slopes - inner)
-
-
-def _binary_cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
-    truth, shares = _entries(values, labels, weights)
-    shares = _per_label(shares)
-    losses = functional.binary_cross_entropy_with_logits(values, truth, reduction="none")
-    return (losses * shares).sum(), (values.sigmoid() - truth) * shares
-
-
-def _multilabel_f1(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
-    probabilities = values.sigmoid()
-    loss, slopes = _f1_slopes(probabilities, *_entries(values, labels, weights))
-    return loss, slopes * probabilities * (1 - probabilities)
-
-
-def _f1_slopes(
-    probabilities: Tensor, truth: Tensor, shares: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    f1, denominator = _f1(probabilities, truth, shares)
-    slopes = (f1 - 2 * truth) / (denominator * len(f1))
-    return 1 - f1.mean(), slopes if shares is None else slopes * shares
-
-
-_CLOSED_FORMS: Mapping[Criterion, Callable[..., tuple[Tensor, Tensor]]] = MappingProxyType(
-    {
-        cross_entropy: _cross_entropy,
-        soft_f1: _soft_f1,
-        binary_cross_entropy: _binary_cross_entropy,
-        multilabel_f1: _multilabel_f1,
-    }
-)

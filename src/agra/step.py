@@ -12,10 +12,18 @@ from torch import Tensor, nn
 
 from agra.decisions import Decisions, MultilabelRule, Rule
 from agra.gradients import choose_engine
-from agra.gradients.engine import Engine, Gradient, Products, depends_on_mode, judging
+from agra.gradients.engine import (
+    Engine,
+    Gradient,
+    Products,
+    Trace,
+    depends_on_mode,
+    judging,
+)
 from agra.inputs import Inputs, all_finite, call, check_inputs, check_outputs
 from agra.labels import check_labels, check_multilabel, sample_labelled
-from agra.losses import Criterion, batch_loss, find_criterion, output_gradients
+from agra.losses import Criterion, batch_loss, find_criterion
+from agra.output_gradients import output_gradients
 
 
 @dataclass(frozen=True)
@@ -59,14 +67,7 @@ class Step:
             trace = self.engine.trace(model, inputs, comparison_gradient, graph=graph)
             check_outputs(model, trace.outputs)
             check_labels(labels, *trace.outputs.shape)
-            candidates = self.rule.candidates(labels, trace.outputs.shape[1], mask)
-            derivatives = output_gradients(self.criterion, trace.outputs, candidates.columns())
-            products = trace.compare(derivatives, self.rule.norms_wanted(candidates))
-            wanted = self.rule.norms_wanted(candidates, products.dots)
-            if wanted is not None and not products.has_norms(wanted):
-                products = trace.compare(derivatives, wanted)
-            _check_finite(products)
-            return trace.outputs, self.rule.decide(candidates, products)
+            return trace.outputs, judge_trace(self.criterion, self.rule, trace, labels, mask=mask)
 
     def update(
         self,
@@ -107,11 +108,54 @@ class Step:
         outputs, products = self.engine.compare_labels(
             model, inputs, label_gradients, derive, graph=graph, norms=rule.may_need_norms
         )
-        _check_finite(products)
+        check_products(products)
         return outputs, rule.decide(labels, products)
 
 
-def _check_finite(products: Products) -> None:
+def judge_trace(
+    criterion: Criterion,
+    rule: Rule,
+    trace: Trace,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    weights: Tensor | None = None,
+    given: Tensor | None = None,
+) -> Decisions:
+    """Lines 6 to 16 of Algorithm 1, for a whole batch that an engine has traced.
+
+    Args:
+        criterion: The comparison loss.
+        rule: What may become of a sample.
+        trace: Of the update batch.
+        labels: Its given labels.
+        mask: (N, K), the classes that each sample may be relabelled to.
+        weights: (N,), what each sample weighs in the loss.
+        given: (N, K), the output gradients under the given labels, if they are known already.
+    """
+    candidates = rule.candidates(labels, trace.outputs.shape[1], mask)
+    columns = candidates.columns()
+    if given is None:
+        derivatives = output_gradients(criterion, trace.outputs, columns, weights)
+    elif len(columns) == 1:
+        derivatives = given.unsqueeze(1)
+    else:
+        others = output_gradients(criterion, trace.outputs, columns[1:], weights)
+        derivatives = torch.cat([given.unsqueeze(1), others], dim=1)
+    products = trace.compare(derivatives, rule.norms_wanted(candidates))
+    wanted = rule.norms_wanted(candidates, products.dots)
+    if wanted is not None and not products.has_norms(wanted):
+        products = trace.compare(derivatives, wanted)
+    check_products(products)
+    return rule.decide(candidates, products)
+
+
+def check_products(products: Products) -> None:
+    """Refuse what no verdict can come from.
+
+    Raises:
+        ValueError: NaN or infinity in the dot products.
+    """
     if not all_finite(products.dots):
         raise ValueError(
             "Expected finite gradients, got NaN or infinity from finite outputs; look for a "

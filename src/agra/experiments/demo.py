@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from agra.data.noise import flip_labels
 from agra.judge import Agra
+from agra.learner import ModuleLearner
 from agra.loop import Loop, Progress
 
 Method = Literal["true labels", "given labels", "AGRA"]
@@ -141,10 +142,7 @@ def _run(demo: Demo, method: Method, seed: int, progress: Callable[[Progress], N
         size = demo.comparison_size
         judge = Agra(model, (train, labels), criterion="f1", comparison_size=size, seed=seed)
     loop = Loop(
-        model,
-        (train, labels),
-        optimizer,
-        judge=judge,
+        ModuleLearner(model, (train, labels), optimizer, judge=judge),
         epochs=demo.epochs,
         batch_size=demo.batch_size,
         progress=progress,

@@ -1,4 +1,4 @@
-"""The closed form for a linear model: the paper's own, and the cheapest."""
+"""The closed form for one linear layer: nothing but a product with the rows themselves."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,15 @@ class LinearEngine(Engine):
     ) -> "LinearTrace":
         with torch.set_grad_enabled(graph):
             outputs = call(model, inputs)
-        return LinearTrace(outputs, inputs, comparison_gradient)
+        parts = {name.rpartition(".")[2]: part for name, part in comparison_gradient.items()}
+        rows = inputs if inputs.layout == torch.sparse_csr else inputs.flatten(start_dim=1)
+        directions = torch.zeros_like(outputs, requires_grad=False)
+        lengths = torch.zeros(len(outputs), dtype=outputs.dtype, device=outputs.device)
+        if "weight" in parts:
+            directions, lengths = rows @ parts["weight"].T, _squared_row_norms(rows)
+        if "bias" in parts:
+            directions, lengths = directions + parts["bias"], lengths + 1
+        return LinearTrace(outputs, directions, lengths, squared_norm(comparison_gradient))
 
     def compare_labels(
         self,
@@ -45,43 +53,52 @@ class LinearEngine(Engine):
     ) -> tuple[Tensor, Products]:
         # the rows of one gradient: one pass serves all labels, and norms cost nothing
         trace = self.trace(model, inputs, label_gradients, graph=graph)
-        return trace.outputs, trace.compare_rows(derive(trace.outputs))
+        per_row = [part.view(len(part), -1).square().sum(1) for part in label_gradients.values()]
+        lengths = torch.stack(per_row).sum(dim=0)
+        return trace.outputs, trace.compare_labels(derive(trace.outputs), lengths)
 
 
 class LinearTrace(Trace):
-    def __init__(self, outputs: Tensor, inputs: Tensor, gradient: Gradient) -> None:
-        self.outputs = outputs
-        self._gradient = gradient
-        self._parts = {name.rpartition(".")[2]: part for name, part in gradient.items()}
-        self._rows = inputs if inputs.layout == torch.sparse_csr else inputs.flatten(start_dim=1)
+    """What a linear layer gave for a batch.
+
+    Args:
+        outputs: (N, K).
+        directions: (N, K), how the outputs move when the weights move along the comparison
+            gradient.
+        squared_row_norms: (N,), of the rows, one more if the bias counts; None for no norms.
+        comparison_squared_norm: Of the comparison gradient.
+    """
+
+    def __init__(
+        self,
+        outputs: Tensor,
+        directions: Tensor,
+        squared_row_norms: Tensor | None = None,
+        comparison_squared_norm: Tensor | None = None,
+    ) -> None:
+        self.outputs, self._directions = outputs, directions
+        self._lengths, self._comparison = squared_row_norms, comparison_squared_norm
 
     def compare(self, output_gradients: Tensor, wanted: Tensor | None = None) -> Products:
-        directions = self._directions().to(output_gradients.dtype)
-        dots = torch.einsum("nck,nk->nc", output_gradients, directions)
-        norms = output_gradients.square().sum(dim=2) * self._row_norms().unsqueeze(1)
-        return Products(dots, norms, squared_norm(self._gradient))
+        directions = self._directions.to(output_gradients.dtype).unsqueeze(1)
+        dots = torch.linalg.vecdot(output_gradients, directions)
+        if self._lengths is None:
+            return Products(dots)
+        norms = torch.linalg.vecdot(output_gradients, output_gradients)
+        return Products(dots, norms * self._lengths.unsqueeze(1), self._comparison)
 
-    def compare_rows(self, output_gradients: Tensor) -> Products:
-        """Label by label: output k against row k of the comparison gradient."""
-        per_row = [part.view(len(part), -1).square().sum(dim=1) for part in self._parts.values()]
-        return Products(
-            dots=output_gradients * self._directions(),
-            squared_norms=output_gradients.square() * self._row_norms().unsqueeze(1),
-            comparison_squared_norm=torch.stack(per_row).sum(dim=0),
-        )
+    def compare_labels(self, output_gradients: Tensor, squared_norms: Tensor) -> Products:
+        """Label by label: output k against row k of the comparison gradient.
 
-    def _directions(self) -> Tensor:
-        """How the outputs move when the weights move along the comparison gradient: (N, K)."""
-        directions = torch.zeros_like(self.outputs, requires_grad=False)
-        if "weight" in self._parts:
-            directions = self._rows @ self._parts["weight"].T
-        return directions + self._parts["bias"] if "bias" in self._parts else directions
-
-    def _row_norms(self) -> Tensor:
-        norms = torch.zeros(len(self.outputs), dtype=self.outputs.dtype, device=self.outputs.device)
-        if "weight" in self._parts:
-            norms = _squared_row_norms(self._rows)
-        return norms + 1 if "bias" in self._parts else norms
+        Args:
+            output_gradients: (N, K).
+            squared_norms: (K,), of those rows.
+        """
+        dots = output_gradients * self._directions
+        if self._lengths is None:
+            return Products(dots)
+        norms = output_gradients.square() * self._lengths.unsqueeze(1)
+        return Products(dots, norms, squared_norms)
 
 
 def _squared_row_norms(rows: Tensor) -> Tensor:
