@@ -1,6 +1,7 @@
 import math
 from dataclasses import FrozenInstanceError, dataclass
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -537,3 +538,10 @@ def test_a_mask_that_does_not_fit_is_refused(mask, given_text):
 def test_rules_do_not_change():
     with pytest.raises(FrozenInstanceError, match="threshold"):
         Rule().threshold = 0.5
+
+
+def test_an_alternative_label_may_be_a_numpy_integer():
+    rule = Rule(np.int64(1))
+    assert rule.candidates(torch.tensor([0]), num_classes=2).classes.tolist() == [1]
+    with pytest.raises(ValueError, match=r"`alternative_label` to be in \[0, 1\].*got 2"):
+        Rule(np.int64(2)).candidates(torch.tensor([0]), num_classes=2)

@@ -20,7 +20,7 @@ from agra import (
 )
 from agra.decisions import MultilabelRule
 from agra.gradients import PerSampleEngine
-from agra.gradients.engine import judging
+from agra.gradients.as_found import judging
 from agra.gradients.parameters import select_parameters
 from agra.inputs import call
 from agra.losses import (

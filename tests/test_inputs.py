@@ -16,6 +16,7 @@ from agra.inputs import (
     call,
     check_inputs,
     check_outputs,
+    few_rows,
     num_rows,
     take,
     tensors,
@@ -397,3 +398,32 @@ def test_finite_numbers_whose_sum_overflows_are_finite():
     assert not all_finite(torch.tensor([1.0, torch.inf]))
     assert not all_finite(torch.tensor([torch.inf, -torch.inf]))
     assert not all_finite(torch.tensor([1.0, torch.nan]))
+
+
+def test_coo_matrices_become_csr_where_data_comes_in_and_are_refused_where_it_is_judged():
+    coo = torch.eye(3).to_sparse()
+    assert as_inputs(coo).layout == torch.sparse_csr
+    text = (
+        r"`inputs` to be dense or CSR, got torch.sparse_coo; convert them with \.to_sparse_csr\(\)"
+    )
+    with pytest.raises(ValueError, match=text):
+        check_inputs(nn.Linear(3, 2), coo, torch.tensor([0, 1, 1]))
+
+
+def test_floating_inputs_on_another_device_are_refused_before_they_are_read():
+    inputs = torch.ones(2, 3, device="meta")
+    with pytest.raises(ValueError, match=r"`inputs` on the device of the model \(cpu\), got meta"):
+        check_inputs(nn.Linear(3, 2), inputs, torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("labels", [[0, 1], np.array([0, 1]), None])
+def test_labels_that_are_no_tensor_are_refused(labels):
+    text = rf"`labels` to be a tensor, got {type(labels).__name__}; .* torch\.as_tensor\(\)\."
+    with pytest.raises(TypeError, match=text):
+        check_inputs(nn.Linear(3, 2), torch.ones(2, 3), labels)
+
+
+def test_few_rows():
+    assert few_rows(numbers(3, 1)).tolist() == [[0], [1]]
+    assert few_rows((numbers(1), numbers(1, 2)))[1].tolist() == [[0, 1]]
+    assert few_rows(numbers(0, 2), 1).shape == (0, 2)

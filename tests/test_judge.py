@@ -1,14 +1,17 @@
 """The judge in one's own loop: the paper's loop body, resumable, never touching the model."""
 
 import copy
+import pickle
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from agra import IGNORE_LABEL, Agra, ComparisonSampler, Rule, TrainSet, batch_gradient, decide
+from cases import UsedOutside, cnn_batch_norm
 
 
 def data(size=80, num_classes=3, seed=0):
@@ -103,9 +106,25 @@ def test_a_resumed_run_is_the_same_run_bit_for_bit(tmp_path):
 def test_a_state_of_another_training_set_is_refused():
     x, y = data()
     judge, other = Agra(network(), (x, y)), Agra(network(), (x[:40], y[:40]))
-    judge.update(x[:8], y[:8], torch.arange(8))
-    with pytest.raises(ValueError, match=r"Expected a ledger of shape \(40,\)"):
+    with pytest.raises(ValueError, match="Expected the state of a judge of 40 samples, got 80"):
         other.load_state_dict(judge.state_dict())
+
+
+@pytest.mark.parametrize("weights", ["uniform", "inverse-frequency", torch.arange(1.0, 81)])
+@pytest.mark.parametrize(
+    "twin_of", [copy.deepcopy, lambda judge: pickle.loads(pickle.dumps(judge))]
+)
+def test_a_judge_can_be_copied_and_pickled_and_the_twin_goes_its_own_way(twin_of, weights):
+    x, y = data()
+    judge = Agra(network(), (x, y), criterion="f1", weights=weights, momentum=0.5)
+    judge.update(x[:8], y[:8], torch.arange(8))
+    twin = twin_of(judge)
+    # more than are drawn ahead
+    rows = [judge.sampler.draw_rows(20).tolist() for _ in range(300)]
+    assert [twin.sampler.draw_rows(20).tolist() for _ in range(300)] == rows
+    assert torch.equal(
+        twin.update(x, y.roll(1)).decisions.kept, judge.update(x, y.roll(1)).decisions.kept
+    )
 
 
 def test_a_batch_dropped_whole_moves_nothing():
@@ -252,8 +271,18 @@ class TestBadInput:
             Agra(model, (x[:0], y[:0]))
         with pytest.raises(ValueError, match="Expected `comparison_size` to be at least 1, got 0"):
             Agra(model, (x, y), comparison_size=0)
-        with pytest.warns(UserWarning, match="to be at most 80.*got 100; using all of them"):
+        with pytest.warns(UserWarning, match="to be at most 80.*got 100; using all of") as caught:
             Agra(model, (x, y), comparison_size=100)
+        assert caught[0].filename == __file__
+        for size in (2.5, "8", True):
+            with pytest.raises(TypeError, match="Expected `comparison_size` to be a whole number"):
+                Agra(model, (x, y), comparison_size=size)
+        with pytest.raises(ValueError, match=r"`update_loss` to be one of .*did you mean 'f1'"):
+            Agra(model, (x, y), update_loss="f2")
+        with pytest.raises(ValueError, match=r"`engine` to be one of .*, got None\."):
+            Agra(model, (x, y), engine=None)
+        with pytest.raises(ValueError, match=r"`weights` to be one of .*, got None\."):
+            Agra(model, (x, y), weights=None)
         with pytest.raises(ValueError, match="did you mean 'per-sample'"):
             Agra(model, (x, y), engine="persample")
         with pytest.raises(ValueError, match="did you mean 'inverse-frequency'"):
@@ -276,8 +305,9 @@ class TestBadInput:
         x, y = data()
         y = y.clamp(max=1)
         judge = Agra(network(), (x, y))
-        with pytest.warns(UserWarning, match=r"got no sample of \[2\]"):
-            judge.update(x, y, torch.arange(80))
+        with pytest.warns(UserWarning, match=r"got no sample of \[2\]") as caught:
+            judge.loss(x, y)  # with ids or without
+        assert caught[0].filename == __file__  # the caller's line
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             judge.update(x, y, torch.arange(80))
@@ -320,3 +350,221 @@ def test_a_compiled_model_is_served():
     compiled = torch.compile(plain, backend="eager")
     found = Agra(compiled, (x, y), seed=0).update(x, y.roll(1)).decisions
     assert torch.equal(found.kept, Agra(plain, (x, y), seed=0).update(x, y.roll(1)).decisions.kept)
+
+
+def same(left, right):
+    if isinstance(left, torch.Tensor):
+        return torch.equal(left.nan_to_num(), right.nan_to_num())
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same(left[name], right[name]) for name in left)
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    return left == right
+
+
+BAD = {
+    "labels out of range": ({"labels": torch.full((16,), 3)}, r"`labels` to be in \[0, 2\].*got 3"),
+    "labels below zero": ({"labels": torch.full((16,), -1)}, r"`labels` to be in \[0, 2\].*got -1"),
+    "floating labels": ({"labels": torch.zeros(16)}, "`labels` of a single-label criterion to be"),
+    "labels in a column": (
+        {"labels": torch.zeros(16, 1).long()},
+        "Expected two-dimensional `labels`",
+    ),
+    "too few labels": ({"labels": torch.zeros(15).long()}, "to have one entry per sample"),
+    "soft labels": ({"labels": torch.ones(16, 3)}, "rows that sum to one"),
+    "labels elsewhere": (
+        {"labels": torch.zeros(16).long().to("meta")},
+        "`labels` on the device of",
+    ),
+    "a list of labels": ({"labels": [0] * 16}, r"`labels` to be a tensor, got list; convert it"),
+    "an array of labels": (
+        {"labels": np.zeros(16, int)},
+        r"`labels` to be a tensor, got ndarray; ",
+    ),
+    "infinite inputs": ({"inputs": torch.full((16, 5), torch.inf)}, "`inputs` to be finite"),
+    "inputs elsewhere": ({"inputs": torch.ones(16, 5).to("meta")}, r"model \(cpu\), got meta"),
+    "double inputs": (
+        {"inputs": torch.ones(16, 5).double()},
+        "`inputs` in the type of the model's",
+    ),
+    "COO inputs": (
+        {"inputs": torch.eye(16)[:, :5].to_sparse()},
+        "`inputs` to be dense or CSR, got",
+    ),
+    "too wide inputs": ({"inputs": torch.ones(16, 6)}, "mat1 and mat2 shapes cannot be multiplied"),
+    "an array of inputs": ({"inputs": np.ones((16, 5))}, "`inputs` to be a tensor, or a tuple"),
+    "ids": ({"ids": torch.arange(16) + 70}, r"`ids` to be in \[0, 79\]"),
+    "mask": (
+        {"mask": torch.ones(16, 2, dtype=torch.bool)},
+        r"`mask` to be booleans of shape \(16, 3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bad", "text"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize("first", [True, False])
+def test_after_bad_input_the_judge_stands_where_it_stood(bad, text, first):
+    x, y = data()
+    judge = Agra(network(), (x, y), momentum=0.5)
+    if not first:
+        judge.update(x[:8], y[:8], torch.arange(8))
+    before = copy.deepcopy(judge.state_dict())
+    arguments = {"inputs": x[:16], "labels": y[:16], "ids": torch.arange(16), **bad}
+    with pytest.raises((ValueError, TypeError, RuntimeError), match=text):
+        judge.update(**arguments)
+    assert same(judge.state_dict(), before)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_a_step_that_breaks_off_can_be_done_again(error, momentum):
+    def run(*, breaks):
+        x, y = data()
+        calls = []
+
+        def criterion(outputs, labels):
+            calls.append(1)
+            if breaks and len(calls) in (6, 8):  # in a comparison batch, and in judging
+                raise error("stop")
+            return nn.functional.cross_entropy(outputs, labels)
+
+        judge = Agra(network(), (x, y), criterion=criterion, momentum=momentum, scores=True)
+        found = []
+        while len(found) < 5:
+            try:
+                found.append(judge.update(x, y.roll(1), torch.arange(80)).decisions.scores)
+            except error:
+                continue
+        return torch.stack(found)
+
+    assert torch.equal(run(breaks=True), run(breaks=False))
+
+
+def test_weights_that_are_not_finite_do_not_spoil_the_averaged_gradient():
+    x, y = data()
+    judge = Agra(network(), (x, y), momentum=0.9)
+    judge.update(x, y)
+    before = copy.deepcopy(judge.state_dict())
+    weights = copy.deepcopy(judge.model.state_dict())
+    with torch.no_grad():
+        judge.model[2].bias[0] = torch.nan
+    with pytest.raises(ValueError, match=r"NaN or infinity in parameter '2.bias'"):
+        judge.update(x, y)
+    judge.model.load_state_dict(weights)
+    assert same(judge.state_dict(), before)
+    judge.update(x, y)
+
+
+def test_labels_of_the_training_set_are_checked_before_they_are_drawn():
+    x, y = data()
+    for labels, text in ((y.float(), "of a single-label criterion"), (y * 3, r"\[0, 2\].*got 6")):
+        judge = Agra(network(), (x, labels), comparison_size=1)
+        with pytest.raises(ValueError, match=text) as caught:
+            judge.update(x[:8], y[:8])
+        assert caught.value.__notes__ == ["These are the labels of `train_set`."]
+
+
+def test_labels_of_items_are_checked_when_they_are_drawn():
+    x, y = data()
+    items = [(row, float(label)) for row, label in zip(x, y, strict=True)]
+    with pytest.raises(
+        ValueError, match="`labels` of a single-label criterion to be class indices"
+    ):
+        Agra(network(), items).update(x[:8], y[:8])
+
+
+def test_one_output_per_sample_is_refused_with_a_remedy():
+    x, y = data()
+    model = nn.Linear(5, 1)
+    with pytest.raises(ValueError, match="to return at least two outputs per sample for one label"):
+        Agra(model, (x, y.clamp(max=1))).update(x[:8], y[:8].clamp(max=1))
+    labels = (x[:, :1] > 0).float()
+    assert Agra(model, (x, labels), criterion="bce").update(x, labels).decisions.kept.any()
+
+
+def test_in_inference_mode_nothing_can_be_judged_and_without_gradients_all_can():
+    x, y = data()
+    judge = Agra(network(), (x, y), scores=True)
+    text = r"outside of torch.inference_mode\(\).*use torch.no_grad\(\)"
+    with torch.inference_mode(), pytest.raises(ValueError, match=text):
+        judge.loss(x, y)
+    with torch.no_grad():
+        found = judge.update(x, y)
+    assert not found.loss.requires_grad
+    again = Agra(network(), (x, y), scores=True).update(x, y)
+    torch.testing.assert_close(found.decisions.scores, again.decisions.scores)
+
+
+def test_an_empty_first_batch_does_not_settle_the_engine():
+    torch.manual_seed(0)
+    x, y = torch.randn(40, 6), torch.arange(40) % 3
+    judge = Agra(UsedOutside(3), (x, y), scores=True)
+    assert judge.update(x[:0], y[:0]).empty
+    found = judge.update(x, y.roll(1))
+    assert judge.engine.name != "ghost"  # which would leave out what is used outside of its layer
+    other = Agra(judge.model, (x, y), scores=True, engine="per-sample")
+    other.update(x[:0], y[:0])
+    torch.testing.assert_close(
+        found.decisions.scores, other.update(x, y.roll(1)).decisions.scores, rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_layers_may_be_frozen_and_unfrozen_on_the_way(momentum):
+    torch.manual_seed(0)
+    model, x, y = cnn_batch_norm(3).eval(), torch.randn(40, 2, 6, 6), torch.arange(40) % 3
+    model.requires_grad_(False)
+    model[6].requires_grad_(True)
+    judge = Agra(model, (x, y), momentum=momentum, scores=True, seed=1)
+    judge.update(x, y.roll(1))
+    assert judge.engine.name == "ghost"
+    model.requires_grad_(True)
+    found = judge.update(x, y.roll(1)).decisions
+    assert judge.engine.name != "ghost"  # which does not see through batch norm
+    gradient = batch_gradient(model, x, y)  # the whole training set; the average starts anew
+    expected = decide(model, x, y.roll(1), gradient, rule=Rule(scores=True)).scores
+    torch.testing.assert_close(found.scores, expected, rtol=1e-4, atol=1e-5)
+    model[6].requires_grad_(False)
+    judge.update(x, y.roll(1))
+
+
+def test_labels_of_any_integer_type():
+    x, y = data()
+    expected = Agra(network(), (x, y)).update(x, y.roll(1), torch.arange(80)).decisions
+    for dtype in (torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16):
+        judge = Agra(network(), (x, y))
+        found = judge.update(x, y.roll(1).to(dtype), torch.arange(80)).decisions
+        assert torch.equal(found.kept, expected.kept)
+        assert found.labels.tolist() == expected.labels.tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("engine", ["auto", "forward", "per-sample"])
+def test_half_precision(dtype, engine):
+    x, y = data()
+    exact = Agra(network(), (x, y), scores=True).update(x, y.roll(1)).decisions
+    judge = Agra(network().to(dtype), (x.to(dtype), y), scores=True, engine=engine)
+    found = judge.update(x.to(dtype), y.roll(1), torch.arange(80))
+    found.loss.backward()
+    sure = exact.scores.abs() > 0.05
+    assert sure.sum() > 40
+    assert torch.equal(found.decisions.kept[sure], exact.kept[sure])
+
+
+def test_backward_hooks_of_modules_fire_in_the_updates_backward_pass_alone():
+    x, y = data()
+    for engine in ("auto", "forward", "perturbed", "per-sample"):
+        model, fired = network(), []
+        model[2].register_full_backward_hook(lambda *_, fired=fired: fired.append(1))
+        judge = Agra(model, (x, y), engine=engine, scores=True)
+        found = judge.update(x, y.roll(1))
+        assert not fired
+        found.loss.backward()
+        assert fired == [1]
+
+
+def test_the_error_of_an_update_loss_names_it():
+    x, y = data()
+    judge = Agra(network(), (x, y), update_loss=nn.CrossEntropyLoss(reduction="none"))
+    with pytest.raises(ValueError, match=r"Expected `update_loss` to return a scalar .*\.mean\(\)"):
+        judge.loss(x, y)

@@ -157,3 +157,17 @@ def test_a_matrix_of_zeros_ones_and_unknowns_passes(labels):
 def test_any_other_matrix_is_refused_with_its_reason(labels, text):
     with pytest.raises(ValueError, match=text):
         check_multilabel(torch.tensor(labels), (2, 2))
+
+
+def test_one_class_is_none_to_choose_from():
+    text = (
+        "Expected `model` to return at least two outputs per sample for one label per sample, got 1"
+    )
+    with pytest.raises(ValueError, match=text):
+        check_labels(torch.zeros(3).long(), 3, 1)
+
+
+def test_unsigned_class_indices_of_two_bytes_pass():
+    check_labels(torch.tensor([0, 2], dtype=torch.uint16), 2, 3)
+    with pytest.raises(ValueError, match=r"to be in \[0, 2\].*got 3"):
+        check_labels(torch.tensor([0, 3], dtype=torch.uint16), 2, 3)

@@ -533,3 +533,10 @@ def test_whole_weights_are_repetitions(criterion):
     rows = torch.tensor([0, 0, 2, 2, 2])
     found, _ = loss_and_gradient(criterion, outputs, labels, weights)
     torch.testing.assert_close(found, criterion(outputs[rows], labels[rows]))
+
+
+def test_errors_speak_of_the_argument_that_was_given():
+    with pytest.raises(ValueError, match="Expected `update_loss` to be one of"):
+        find_criterion("nothing", argument="update_loss")
+    with pytest.raises(TypeError, match="Expected `update_loss` to be a name or a callable"):
+        find_criterion(3, argument="update_loss")

@@ -3,6 +3,7 @@ import math
 import warnings
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -448,3 +449,21 @@ def test_the_sampler_draws_nothing_from_the_global_random_state():
 def test_weights_that_no_draw_can_follow_are_refused(train_set, weights, text):
     with pytest.raises(ValueError, match=text):
         ComparisonSampler(train_set, weights=weights)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "inverse-frequency", torch.arange(1.0, 10)])
+def test_draws_do_not_depend_on_the_default_device(weights):
+    data = TrainSet((torch.arange(9.0).view(9, 1), torch.arange(9) % 2))
+    expected = ComparisonSampler(data, weights=weights, seed=0)
+    rows = [expected.draw_rows(size).tolist() for size in (2, 9)]
+    with torch.device("meta"):  # stands for a default device other than the generator's
+        sampler = ComparisonSampler(data, weights=weights, seed=0)
+        assert [sampler.draw_rows(size).tolist() for size in (2, 9)] == rows
+
+
+@pytest.mark.parametrize("size", [2.0, "2", True, None])
+def test_a_size_that_is_no_whole_number_is_refused(size):
+    sampler = ComparisonSampler(TrainSet((torch.eye(3), [0, 1, 2])))
+    with pytest.raises(TypeError, match="Expected `comparison_size` to be a whole number, got "):
+        sampler.check_size(size)
+    assert sampler.check_size(np.int64(2)) == 2

@@ -1,6 +1,7 @@
 """Judging leaves the model as found, shares the update's forward pass, and refuses bad input."""
 
 import copy
+import functools
 import random
 
 import numpy as np
@@ -18,7 +19,7 @@ from agra import (
     label_gradients,
 )
 from agra.decisions import Decisions
-from agra.gradients.engine import depends_on_mode, judging
+from agra.gradients.as_found import depends_on_mode, judging
 from agra.gradients.parameters import select_parameters
 from agra.losses import cross_entropy
 from agra.step import Step, learn
@@ -315,6 +316,20 @@ class TestBadInput:
             self.decide(comparison_gradient={"x": torch.zeros(2)})
         with pytest.raises(ValueError, match="Expected `comparison_gradient` to name a parameter"):
             self.decide(comparison_gradient={})
+        labels = torch.nn.functional.one_hot(self.labels, 3)
+        per_label = label_gradients(self.model, self.inputs, labels)
+        text = r"`comparison_gradient` as batch_gradient gives it \('0.weight': \(6, 5\), "
+        with pytest.raises(ValueError, match=text + r"torch.float64\), got \(3, 6, 5\)"):
+            self.decide(comparison_gradient=per_label)
+        single = {name: part.float() for name, part in self.gradient.items()}
+        with pytest.raises(ValueError, match=text + r"torch.float64\), got .*torch.float32"):
+            self.decide(comparison_gradient=single)
+        text = "as label_gradients gives it .'0.weight': one per label, each"
+        with pytest.raises(ValueError, match=text):
+            decide_multilabel(self.model, self.inputs, labels, self.gradient)
+        two = {name: part[:2] for name, part in per_label.items()}
+        with pytest.raises(ValueError, match=r"to hold one gradient per label \(3\), got 2"):
+            decide_multilabel(self.model, self.inputs, labels, two)
 
     def test_unknown_names(self):
         with pytest.raises(ValueError, match=r"`engine` to be one of.*did you mean 'forward'"):
@@ -372,12 +387,6 @@ def test_refusals_of_layers_that_ghost_cannot_see_through():
     gradient = batch_gradient(model, inputs, labels)
     with pytest.raises(ValueError, match="Embedding with max_norm, scale_grad_by_freq or sparse"):
         decide(model, inputs, labels, gradient, engine="ghost")
-    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
-    model[2].register_full_backward_hook(lambda *_: None)
-    inputs = torch.randn(2, 4)
-    gradient = batch_gradient(model, inputs, labels)
-    with pytest.raises(ValueError, match="the model has backward hooks"):
-        decide(model, inputs, labels, gradient, engine="ghost")
 
 
 def test_perturbed_refuses_half_precision_and_chance():
@@ -399,3 +408,77 @@ def test_perturbed_refuses_half_precision_and_chance():
     with pytest.raises(ValueError, match="a small step would be rounded off"):
         decide(model, inputs, labels, gradient, engine="perturbed")
     assert not decide(model, inputs, labels, gradient).scores.isnan().any()
+
+
+class Counting(nn.Module):
+    """A module that moves its buffers in eval mode too, in place and by another tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+        self.register_buffer("calls", torch.zeros(()))
+        self.register_buffer("rows", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls += 1
+        self.rows = self.rows + len(x)
+        return self.layer(x)
+
+
+@pytest.mark.parametrize("engine", ["auto", "ghost", "forward", "perturbed", "per-sample"])
+def test_buffers_that_move_in_eval_mode_move_by_the_update_alone(engine):
+    torch.manual_seed(0)
+    model, inputs, labels = Counting(), torch.randn(6, 5), torch.tensor([0, 1, 2] * 2)
+    buffers = dict(model.named_buffers())
+    gradient = batch_gradient(model, inputs, labels)
+    decide(model, inputs, labels, gradient, rule=Rule(scores=True), engine=engine)
+    assert all(model.get_buffer(name) is buffer for name, buffer in buffers.items())
+    assert float(model.calls) == float(model.rows) == 0
+    found = choose_engine(engine, model, inputs, list(gradient), norms=True)
+    step = Step(cross_entropy, Rule(scores=True), found)
+    step.update(model, inputs, labels, gradient, update_loss=cross_entropy)[0].backward()
+    assert (float(model.calls), float(model.rows)) == (1, 6)
+
+
+def test_backward_hooks_are_still_there_after_an_error():
+    model, inputs, labels = problem("mlp")
+    handle = model[0].register_full_backward_hook(lambda *_: None)
+    hooks = model[0]._backward_hooks
+    with pytest.raises(ZeroDivisionError):
+        batch_gradient(model, inputs, labels, lambda *_: 1 / 0)
+    assert model[0]._backward_hooks is hooks
+    assert len(hooks) == 1
+    handle.remove()
+    assert not hooks
+
+
+def test_a_decorated_forward_that_reads_the_mode_is_seen():
+    def decorated(function):
+        @functools.wraps(function)
+        def wrapper(*args):
+            return function(*args)
+
+        return wrapper
+
+    class Noisy(nn.Module):
+        @decorated
+        def forward(self, x):
+            return x + torch.randn_like(x) if self.training else x
+
+    assert depends_on_mode(Noisy())
+
+
+def test_inference_mode_is_refused_by_every_function():
+    model, inputs, labels = problem("mlp")
+    gradient = batch_gradient(model, inputs, labels)
+    with torch.inference_mode():
+        for call in (
+            lambda: batch_gradient(model, inputs, labels),
+            lambda: label_gradients(model, inputs, labels),
+            lambda: decide(model, inputs, labels, gradient),
+            lambda: decide_multilabel(model, inputs, labels, gradient),
+        ):
+            with pytest.raises(
+                ValueError, match=r"Expected judging to happen outside of torch.inf"
+            ):
+                call()

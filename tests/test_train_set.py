@@ -15,7 +15,7 @@ from torch.utils.data import (
     default_collate,
 )
 
-from agra.train_set import TrainSet, as_labels, split_batch
+from agra.train_set import TrainSet, as_labels, as_train_set, split_batch
 
 X = torch.arange(12.0).reshape(6, 2)
 Y = torch.tensor([0, 1, 2, 0, 1, -100])
@@ -317,3 +317,45 @@ def test_items_whose_labels_cannot_be_told_are_refused(batch, kind):
 def test_inputs_that_are_no_numbers_are_refused():
     with pytest.raises(TypeError, match="encode it first"):
         TrainSet((["some", "text"], [0, 1]))
+
+
+@pytest.mark.parametrize("source", [torch.eye(3), np.eye(3)], ids=["tensor", "array"])
+def test_inputs_alone_are_refused_at_once(source):
+    with pytest.raises(TypeError, match=r"`train_set` to be \(inputs, labels\), got inputs alone"):
+        TrainSet(source)
+
+
+def test_a_tuple_of_three_is_no_list_of_items():
+    text = r"to be a pair \(inputs, labels\), got a tuple of 3; ids need not be given"
+    with pytest.raises(TypeError, match=text):
+        TrainSet((torch.eye(3), torch.arange(3), torch.arange(3)))
+
+
+def test_labels_are_settled_unless_items_speak_for_themselves():
+    class Transformed(Dataset):
+        targets = (1, 2)
+
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, row):
+            return torch.zeros(1), self.targets[row] - 1
+
+    assert TrainSet((torch.eye(2), [0, 1])).settled
+    assert not TrainSet(Transformed()).settled
+    assert TrainSet(Transformed(), labels=[0, 1]).settled
+
+
+def test_missing_classes():
+    assert TrainSet((torch.eye(3), [0, 2, -100])).missing_classes(4) == [1, 3]
+    assert TrainSet((torch.eye(3), torch.eye(3))).missing_classes(4) == []
+    items = [(torch.zeros(1), 0) for _ in range(3)]
+    assert TrainSet(items).missing_classes(2) == []  # labels are not known beforehand
+
+
+def test_a_train_set_has_its_own_labels():
+    own = TrainSet((torch.eye(3), [0, 1, 2]))
+    assert as_train_set(own) is own
+    assert len(as_train_set((torch.eye(3), [0, 1, 2]))) == 3
+    with pytest.raises(ValueError, match="Expected `labels` to be None with a TrainSet, which has"):
+        as_train_set(own, labels=[0, 1, 2])

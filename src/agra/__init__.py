@@ -2,6 +2,7 @@
 
 from agra.comparison import batch_gradient, label_gradients
 from agra.decisions import Decisions, MultilabelRule, Rule
+from agra.estimators import AgraClassifier, AgraMultilabelClassifier
 from agra.gradients import ENGINES, choose_engine, refusals
 from agra.judge import Agra, Update
 from agra.labels import IGNORE_LABEL
@@ -14,6 +15,8 @@ from agra.train_set import TrainSet
 
 __all__ = [
     "Agra",
+    "AgraClassifier",
+    "AgraMultilabelClassifier",
     "ComparisonSampler",
     "Decisions",
     "ENGINES",

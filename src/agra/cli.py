@@ -1,6 +1,7 @@
 """The command line: parse, call one function, print."""
 
 import json
+import math
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -11,34 +12,53 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from agra.experiments.demo import Demo, Run, Summary
+    from agra.loop import Progress as Step
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Commands that end with one line when they are interrupted."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(130)  # as shells expect of Ctrl-C
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="agra")
 def main() -> None:
     """Learn from noisy labels: every sample is judged while the model trains."""
 
 
-@main.command()
-@click.option("--seed", default=0, show_default=True, help="Of the first run.")
+def _number(ctx: click.Context, option: click.Parameter, value: float) -> float:
+    if math.isnan(value):  # which no range excludes
+        raise click.BadParameter("nan is not a number.")
+    return value
+
+
+@main.command(epilog="Example: agra demo --seed 7")
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0, 2**31), help="Of the first run."
+)
 @click.option("--runs", default=5, show_default=True, type=click.IntRange(1), help="Seeds to run.")
 @click.option(
     "--noise",
     default=0.3,
     show_default=True,
     type=click.FloatRange(0, 1),
+    callback=_number,
     help="Share of wrong labels.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def demo(seed: int, runs: int, noise: float, as_json: bool) -> None:
-    r"""Train on digits with wrong labels, with and without judging.
+    """Train on digits with wrong labels, with and without judging."""
+    import torch
 
-    \b
-    Example:
-        agra demo --seed 7
-    """
     from agra.experiments.demo import Demo, summarise
 
+    torch.set_num_threads(1)  # the steps are too small to share; threads would only wait
     plan = Demo(seed=seed, runs=runs, noise=noise)
     rows = summarise(_run_with_progress(plan))
     if as_json:
@@ -75,24 +95,21 @@ def _run_with_progress(plan: "Demo") -> "list[Run]":
     ) as bar:
         task = bar.add_task("training", total=total)
 
-        def advance(step: object) -> None:
-            from agra.loop import Progress as Where
-
-            assert isinstance(step, Where)
+        def advance(step: "Step") -> None:
             bar.update(task, advance=1 / step.steps)
 
         for run in run_demo(plan, advance):
             runs.append(run)
-            bar.update(task, description=f"seed {run.seed}, {run.method}")
+            bar.update(task, description=f"{len(runs)} of {plan.runs * len(METHODS)} done")
     return runs
 
 
 def _demo_table(plan: "Demo", rows: "list[Summary]") -> "Table":
     from rich.table import Table
 
+    runs = "1 run, seed" if plan.runs == 1 else f"{plan.runs} runs from seed"
     table = Table(
-        title=f"Digits, {plan.noise:.0%} wrong labels, {plan.runs} runs from seed {plan.seed}",
-        title_justify="left",
+        title=f"Digits, {plan.noise:.0%} wrong labels, {runs} {plan.seed}", title_justify="left"
     )
     table.add_column("trained on")
     for name in ("test accuracy", "wrong dropped", "right dropped", "seconds"):

@@ -3,11 +3,12 @@
 import torch
 from torch import Tensor, nn
 
-from agra.gradients.engine import Gradient, judging, leaves, pull_back
+from agra.gradients.as_found import judging
+from agra.gradients.engine import Gradient, leaves, pull_back
 from agra.gradients.parameters import Selection, linear_layer, select_parameters
 from agra.inputs import Inputs, call, check_inputs, check_outputs
 from agra.labels import check_labels, check_multilabel, sample_labelled
-from agra.losses import Criterion, batch_loss, find_criterion, is_multilabel
+from agra.losses import CRITERIA, Criterion, batch_loss, find_criterion, is_multilabel
 from agra.output_gradients import output_gradients
 
 
@@ -46,7 +47,7 @@ def batch_gradient(
         check_outputs(model, outputs)
         if multilabel:
             check_multilabel(labels, tuple(outputs.shape))
-        elif isinstance(criterion, str):  # a callable may take labels of its own kind
+        elif loss_of in CRITERIA.values():  # another callable may take labels of its own kind
             check_labels(labels, len(outputs), outputs.shape[1])
         rows = sample_labelled(labels)
         return pull_back(values, names, batch_loss(loss_of, outputs, labels, rows))
@@ -101,8 +102,50 @@ def label_gradients(
     return {name: torch.stack([part[name] for part in per_label]) for name in names}
 
 
+def check_gradient(model: nn.Module, gradient: Gradient, *, several: bool) -> None:
+    """Refuse a comparison gradient that is not of this model.
+
+    Args:
+        model: The model to judge with.
+        gradient: From `batch_gradient`, or for several labels per sample from `label_gradients`.
+        several: Whether there are several labels per sample.
+
+    Raises:
+        ValueError: A gradient without or with other names, shapes, types or devices.
+    """
+    if not gradient:
+        raise ValueError("Expected `comparison_gradient` to name a parameter, got none.")
+    known = dict(model.named_parameters())
+    per_label = several and linear_layer(model) is None
+    for name, part in gradient.items():
+        if name not in known:
+            raise ValueError(
+                "Expected `comparison_gradient` to be named as the model's parameters, got "
+                f"{name!r}, which is none of {list(known)[:8]}."
+            )
+        _check_part(name, part, known[name], per_label=per_label)
+
+
+def _check_part(name: str, part: Tensor, parameter: Tensor, *, per_label: bool) -> None:
+    if part.device != parameter.device:
+        raise ValueError(
+            f"Expected `comparison_gradient` on the device of the model ({parameter.device}), "
+            f"got {part.device} for {name!r}."
+        )
+    shape, wanted = tuple(part.shape), tuple(parameter.shape)
+    if (shape[1:] if per_label else shape) != wanted or part.dtype != parameter.dtype:
+        source = "label_gradients" if per_label else "batch_gradient"
+        lead = "one per label, each " if per_label else ""
+        raise ValueError(
+            f"Expected `comparison_gradient` as {source} gives it ({name!r}: {lead}{wanted}, "
+            f"{parameter.dtype}), got {shape}, {part.dtype}."
+        )
+
+
 class RunningGradient:
     """Comparison gradients averaged over steps; with momentum 0 just the newest, as in the paper.
+
+    The average starts anew when parameters were frozen or unfrozen.
 
     Attributes:
         momentum: The weight of the past, in [0, 1).
@@ -119,15 +162,17 @@ class RunningGradient:
         self._weight = 0.0
 
     def add(self, gradient: Gradient) -> Gradient:
-        """The average after this step's gradient; the next call moves it on in place."""
+        """The average after this step's gradient. Nothing given or returned is written to."""
         if self.momentum == 0:
             return gradient
         fresh = 1 - self.momentum
+        if self._average.keys() != gradient.keys():
+            self._average, self._weight = gradient, 0.0
         self._weight = self.momentum * self._weight + fresh
-        if not self._average:
-            self._average = {name: part.clone() for name, part in gradient.items()}
-        for name, part in gradient.items():
-            self._average[name].lerp_(part, fresh / self._weight)
+        self._average = {
+            name: torch.lerp(self._average[name], part, fresh / self._weight)
+            for name, part in gradient.items()
+        }
         return self._average
 
     def state_dict(self) -> dict[str, object]:

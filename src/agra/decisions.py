@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Literal
 
 import torch
@@ -87,7 +88,7 @@ class Rule:
             ValueError: The alternative label is no class, or the mask does not fit.
         """
         label = self.alternative_label
-        if isinstance(label, int) and label >= num_classes:
+        if not (label is None or label == "any") and label >= num_classes:
             raise ValueError(
                 f"Expected `alternative_label` to be in [0, {num_classes - 1}], one class per "
                 f"output of the model, got {label}."
@@ -100,11 +101,7 @@ class Rule:
         # y = y': there is nothing to relabel
         new = labels[:, classes] != 1 if is_soft(labels) else labels.unsqueeze(1) != classes
         if mask is not None:
-            if mask.dtype != torch.bool or mask.shape != (len(labels), num_classes):
-                raise ValueError(
-                    f"Expected `mask` to be booleans of shape ({len(labels)}, {num_classes}), one "
-                    f"per sample and class, got {mask.dtype} of shape {tuple(mask.shape)}."
-                )
+            check_mask(mask, len(labels), num_classes)
             new &= mask[:, classes]
         return Candidates(labels, classes, torch.cat([given, new], dim=1))
 
@@ -138,8 +135,7 @@ class Rule:
         ranked = _ranked(products, scores)
         shown = scores[:, 0].where(given, torch.nan)
         labels = signed(candidates.given)
-        kept = (ranked[:, 0] > self.threshold) & given
-        relabelled = torch.zeros_like(kept)
+        kept, relabelled = (ranked[:, 0] > self.threshold) & given, torch.zeros_like(given)
         if len(candidates.classes):
             ranked = ranked.where(candidates.allowed, -torch.inf)
             best, column = ranked[:, 1:].max(dim=1)
@@ -225,8 +221,21 @@ class MultilabelRule:
         )
 
 
+def check_mask(mask: Tensor, num_samples: int, num_classes: int) -> None:
+    """Refuse a mask of candidates that is not one boolean per sample and class.
+
+    Raises:
+        ValueError: Another type or shape.
+    """
+    if mask.dtype != torch.bool or mask.shape != (num_samples, num_classes):
+        raise ValueError(
+            f"Expected `mask` to be booleans of shape ({num_samples}, {num_classes}), one "
+            f"per sample and class, got {mask.dtype} of shape {tuple(mask.shape)}."
+        )
+
+
 def _is_class(label: object) -> bool:
-    return isinstance(label, int) and label >= 0
+    return isinstance(label, Integral) and int(label) >= 0  # NumPy's integers too
 
 
 def _check_limits(threshold: float, eps: float) -> None:

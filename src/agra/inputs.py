@@ -23,7 +23,7 @@ def as_inputs(inputs: Any) -> Inputs:
         TypeError: Something that holds no numbers.
     """
     if isinstance(inputs, Tensor):
-        return inputs
+        return inputs.to_sparse_csr() if inputs.layout == torch.sparse_coo else inputs
     if isinstance(inputs, Mapping):
         return {name: as_inputs(part) for name, part in inputs.items()}
     if isinstance(inputs, tuple | list) and inputs and not np.isscalar(inputs[0]):
@@ -108,6 +108,12 @@ def take(inputs: Inputs, rows: Tensor, total: int | None = None) -> Inputs:
     return transform(inputs, pick)
 
 
+def few_rows(inputs: Inputs, count: int = 2) -> Inputs:
+    """The first rows, to try something on."""
+    total = num_rows(inputs)
+    return take(inputs, torch.arange(min(count, total), device="cpu"), total)
+
+
 def _take_csr(matrix: Tensor, rows: Tensor) -> Tensor:
     starts = matrix.crow_indices()
     counts = starts.diff()[rows]
@@ -158,10 +164,20 @@ def check_inputs(model: nn.Module, inputs: Inputs, labels: Tensor) -> None:
 
     Raises:
         ValueError: Inputs that are not finite, or on another device or of another floating type
-            than the model's parameters; another number of labels than of inputs.
-        TypeError: Inputs that hold no tensor.
+            than the model's parameters; another number of labels than of inputs; inference mode.
+        TypeError: Inputs that hold no tensor, or labels that are none.
     """
+    if torch.is_inference_mode_enabled():
+        raise ValueError(
+            "Expected judging to happen outside of torch.inference_mode(), which forbids "
+            "derivatives; use torch.no_grad() instead."
+        )
     wanted = num_rows(inputs)
+    if not isinstance(labels, Tensor):
+        raise TypeError(
+            f"Expected `labels` to be a tensor, got {type(labels).__name__}; convert it with "
+            "torch.as_tensor()."
+        )
     if labels.ndim == 0 or len(labels) != wanted:
         raise ValueError(
             f"Expected `labels` to have one entry per sample ({wanted}), "
@@ -169,10 +185,10 @@ def check_inputs(model: nn.Module, inputs: Inputs, labels: Tensor) -> None:
         )
     parameter = next(model.parameters(), None)
     for part in tensors(inputs):
-        if part.is_floating_point() and not all_finite(_values(part)):
-            raise ValueError("Expected `inputs` to be finite, got NaN or infinity.")
         if parameter is not None:
             _check_match(part, parameter)
+        if part.is_floating_point() and not all_finite(_values(part)):
+            raise ValueError("Expected `inputs` to be finite, got NaN or infinity.")
     if labels.device != next(tensors(inputs)).device:
         raise ValueError(
             f"Expected `labels` on the device of `inputs` ({next(tensors(inputs)).device}), "
@@ -192,6 +208,11 @@ def _values(part: Tensor) -> Tensor:
 
 
 def _check_match(part: Tensor, parameter: nn.Parameter) -> None:
+    if part.layout not in (torch.strided, torch.sparse_csr):
+        raise ValueError(
+            f"Expected `inputs` to be dense or CSR, got {part.layout}; convert them with "
+            ".to_sparse_csr()."
+        )
     if part.device != parameter.device:
         raise ValueError(
             f"Expected `inputs` on the device of the model ({parameter.device}), got {part.device}."

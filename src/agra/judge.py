@@ -1,6 +1,6 @@
 """AGRA for one's own training loop."""
 
-import warnings
+import copy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,12 +9,13 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 
 from agra.comparison import RunningGradient, batch_gradient, label_gradients
-from agra.decisions import Decisions, MultilabelRule, Rule
+from agra.decisions import Decisions, MultilabelRule, Rule, check_mask
 from agra.gradients import ENGINES, choose_engine
+from agra.gradients.as_found import judging
 from agra.gradients.engine import Engine, Gradient
 from agra.gradients.parameters import Selection, select_parameters
-from agra.inputs import Inputs, check_inputs, transform
-from agra.labels import is_soft, labelled
+from agra.inputs import Inputs, call, check_inputs, check_outputs, few_rows, transform
+from agra.labels import check_labels, check_multilabel, signed
 from agra.ledger import Ledger, check_ids, given_probabilities
 from agra.losses import (
     Criterion,
@@ -23,10 +24,10 @@ from agra.losses import (
     find_criterion,
     is_multilabel,
 )
-from agra.names import check_name
+from agra.names import check_name, warn_caller
 from agra.sampling import ComparisonSampler, Weights
 from agra.step import Step
-from agra.train_set import Collate, TrainSet
+from agra.train_set import Collate, as_train_set
 
 
 @dataclass(frozen=True)
@@ -119,19 +120,22 @@ class Agra:
         self.multilabel = is_multilabel(criterion) if multilabel is None else multilabel
         self._criterion = find_criterion(criterion, multilabel=self.multilabel)
         default = binary_cross_entropy if self.multilabel else cross_entropy
-        self._update_loss = find_criterion(update_loss or default, multilabel=self.multilabel)
+        self._update_loss = find_criterion(
+            update_loss or default, multilabel=self.multilabel, argument="update_loss"
+        )
         self._rule = self._make_rule(alternative_label, threshold, eps, scores)
         self._parameters = parameters
         select_parameters(model, parameters)  # refuse early
         self._engine_name = check_name("engine", engine, ["auto", *ENGINES])
-        if not isinstance(train_set, TrainSet):
-            train_set = TrainSet(train_set, labels=labels, collate=collate)
-        self.sampler = ComparisonSampler(train_set, weights=weights, seed=seed)
+        rows = as_train_set(train_set, labels=labels, collate=collate)
+        self.sampler = ComparisonSampler(rows, weights=weights, seed=seed)
         self._size = comparison_size
         if comparison_size is not None:
             self._size = self.sampler.check_size(comparison_size)
         self._largest = 0
         self._running = RunningGradient(momentum)
+        self._num_classes: int | None = None
+        self._engine_for: list[str] | None = None  # the parameters that it compares
         self.engine: Engine | None = None
         self.ledger: Ledger | None = None
 
@@ -178,6 +182,8 @@ class Agra:
     ) -> Update:
         """Judge a batch against a fresh comparison batch.
 
+        Whatever goes wrong, the judge stands where it stood before.
+
         Args:
             inputs: A tensor, or a tuple or dict of tensors.
             labels: The given labels; ``IGNORE_LABEL`` for none.
@@ -188,30 +194,65 @@ class Agra:
             ValueError: Inputs, labels, ids or weights that cannot be judged.
         """
         check_inputs(self.model, inputs, labels)
+        labels = signed(labels)
         if ids is not None:
             ids = check_ids(ids, len(labels), len(self.sampler.train_set))
+        num_classes = self._num_classes or self._count_classes(inputs)
+        self._check_labels(labels, num_classes)
+        if mask is not None and not self.multilabel:
+            check_mask(mask, len(labels), num_classes)
+        before = self.sampler.state_dict(), copy.copy(self._running), self._largest
+        try:
+            found = self._judge(inputs, labels, mask)
+        except BaseException:
+            state, self._running, self._largest = before
+            self.sampler.load_state_dict(state)
+            raise
+        if ids is not None:
+            self._record(ids, labels, found)
+        return found
+
+    def _count_classes(self, inputs: Inputs) -> int:
+        """How many the model has, held against the training set and the rule."""
+        with judging(self.model), torch.no_grad():
+            outputs = call(self.model, few_rows(inputs))
+        check_outputs(self.model, outputs)
+        num_classes, train_set = int(outputs.shape[1]), self.sampler.train_set
+        if train_set.labels is not None and train_set.settled:
+            try:
+                self._check_labels(train_set.labels, num_classes)
+            except ValueError as error:
+                error.add_note("These are the labels of `train_set`.")
+                raise
+        if isinstance(self._rule, Rule):
+            self._rule.candidates(torch.zeros(0, dtype=torch.long), num_classes)
+            if missing := train_set.missing_classes(num_classes):
+                warn_caller(
+                    "Expected every class of the model to occur in the labels of `train_set`, got "
+                    f"no sample of {missing[:8]}; comparison batches will never speak for them."
+                )
+        self._num_classes = num_classes
+        return num_classes
+
+    def _check_labels(self, labels: Tensor, num_classes: int) -> None:
+        if self.multilabel:
+            check_multilabel(labels, (len(labels), num_classes))
+        else:
+            check_labels(labels, len(labels), num_classes)
+
+    def _judge(self, inputs: Inputs, labels: Tensor, mask: Tensor | None) -> Update:
         self._largest = max(self._largest, len(labels))
         gradient = self._running.add(self._comparison_gradient())
-        if self.engine is None:
-            self.engine = choose_engine(
-                self._engine_name,
-                self.model,
-                inputs,
-                list(gradient),
-                norms=self._rule.may_need_norms,
-            )
+        names, norms = list(gradient), self._rule.may_need_norms
+        if self.engine is None or names != self._engine_for:
+            self.engine = choose_engine(self._engine_name, self.model, inputs, names, norms=norms)
+            # on no rows every engine looks right
+            self._engine_for = names if len(labels) else None
         step = Step(self._criterion, self._rule, self.engine)
-        loss, outputs, decisions = step.update(
-            self.model,
-            inputs,
-            labels,
-            gradient,
-            update_loss=self._update_loss,
-            mask=mask,
+        loss = self._update_loss
+        return Update(
+            *step.update(self.model, inputs, labels, gradient, update_loss=loss, mask=mask)
         )
-        if ids is not None:
-            self._record(ids, labels, outputs, decisions)
-        return Update(loss, outputs, decisions)
 
     def _comparison_gradient(self) -> Gradient:
         size = self._size or min(self._largest, self.sampler.num_rows)
@@ -221,27 +262,13 @@ class Agra:
         gradient_of = label_gradients if self.multilabel else batch_gradient
         return gradient_of(self.model, inputs, labels, self._criterion, parameters=self._parameters)
 
-    def _record(self, ids: Any, labels: Tensor, outputs: Tensor, decisions: Decisions) -> None:
+    def _record(self, ids: Any, labels: Tensor, found: Update) -> None:
+        outputs = found.outputs.detach()
         if self.ledger is None:
-            self._open_ledger(outputs.shape[1])
-            assert self.ledger is not None
-        given = given_probabilities(outputs.detach(), labels, several=self.multilabel)
-        self.ledger.record(ids, decisions, given)
-
-    def _open_ledger(self, num_classes: int) -> None:
-        size = len(self.sampler.train_set)
-        self.ledger = Ledger(size, num_classes if self.multilabel else None)
-        given = self.sampler.train_set.labels
-        if self.multilabel or given is None or is_soft(given):
-            return
-        found = set(given[labelled(given)].unique().tolist())
-        missing = [k for k in range(num_classes) if k not in found]
-        if missing:
-            warnings.warn(
-                f"Expected every class of the model to occur in the labels of `train_set`, got no "
-                f"sample of {missing[:8]}; comparison batches will never speak for them.",
-                stacklevel=4,
-            )
+            num_labels = outputs.shape[1] if self.multilabel else None
+            self.ledger = Ledger(len(self.sampler.train_set), num_labels)
+        given = given_probabilities(outputs, labels, several=self.multilabel)
+        self.ledger.record(ids, found.decisions, given)
 
     def state_dict(self) -> dict[str, Any]:
         """Generator, ledger and averaged gradient: with these a resumed run is the same run."""
@@ -249,8 +276,8 @@ class Agra:
             "sampler": self.sampler.state_dict(),
             "running": self._running.state_dict(),
             "largest": self._largest,
+            "num_rows": len(self.sampler.train_set),
             "ledger": None if self.ledger is None else self.ledger.state_dict(),
-            "num_classes": None if self.ledger is None else (*self.ledger.shape, 0)[1],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -259,9 +286,13 @@ class Agra:
         Raises:
             ValueError: The state is of another training set.
         """
-        ledger = None
+        num_rows, ledger = len(self.sampler.train_set), None
+        if state["num_rows"] != num_rows:
+            raise ValueError(
+                f"Expected the state of a judge of {num_rows} samples, got {state['num_rows']}."
+            )
         if state["ledger"] is not None:
-            ledger = Ledger(len(self.sampler.train_set), state["num_classes"] or None)
+            ledger = Ledger(*state["ledger"]["totals"]["judged"].shape)
             ledger.load_state_dict(state["ledger"])
         self.ledger = ledger
         self.sampler.load_state_dict(state["sampler"])

@@ -64,7 +64,12 @@ def check_labels(labels: Tensor, num_samples: int, num_classes: int | None) -> N
             "Expected `labels` of a single-label criterion to be class indices (integers) or rows "
             f"of class probabilities, got a vector of {labels.dtype}; convert it with .long()."
         )
-    known = labels[labelled(labels)]
+    if num_classes == 1:
+        raise ValueError(
+            "Expected `model` to return at least two outputs per sample for one label per sample, "
+            "got 1, which softmax turns into a constant; add an output, or use multilabel=True."
+        )
+    known = labels[labelled(labels)].long()
     if num_classes is None or not known.numel():
         return
     low, high = int(known.min()), int(known.max())

@@ -63,6 +63,7 @@ class ModuleLearner(Learner):
         optimizer: Of the model's parameters.
         judge: Judges every batch; None trains on all labels as given.
         update_loss: Without a judge, the loss to learn with.
+        sample_weight: Without a judge, what each sample weighs in it; None for the same.
 
     Example:
         >>> model, rows = nn.Linear(2, 2), (torch.eye(2), [0, 1])
@@ -79,11 +80,12 @@ class ModuleLearner(Learner):
         *,
         judge: Agra | None = None,
         update_loss: Criterion = cross_entropy,
+        sample_weight: Tensor | None = None,
     ) -> None:
         self.model, self.optimizer, self.judge = model, optimizer, judge
         self.train_set = train_set if isinstance(train_set, TrainSet) else TrainSet(train_set)
         self.num_rows = len(self.train_set)
-        self.update_loss = update_loss
+        self.update_loss, self.sample_weight = update_loss, sample_weight
         self._counts: Counts = (0, 0, 0)
 
     @property
@@ -100,18 +102,20 @@ class ModuleLearner(Learner):
         device = next(self.model.parameters()).device
         inputs, labels = transform(inputs, lambda part: part.to(device)), labels.to(device)
         if self.judge is None:
-            return self._plain_step(inputs, labels)
+            return self._plain_step(rows, inputs, labels)
         found = self.judge.step(self.optimizer, inputs, labels, rows)
         verdicts = found.decisions
         self._count(verdicts.kept, verdicts.dropped, verdicts.relabelled)
         return None if found.empty else float(found.loss.detach())
 
-    def _plain_step(self, inputs: Inputs, labels: Tensor) -> float | None:
+    def _plain_step(self, rows: Tensor, inputs: Inputs, labels: Tensor) -> float | None:
         known = sample_labelled(labels)
         self._count(known)
         if not bool(known.any()):
             return None
-        loss = batch_loss(self.update_loss, call(self.model, inputs), labels, known)
+        weights = None if self.sample_weight is None else self.sample_weight[rows].to(labels.device)
+        outputs = call(self.model, inputs)
+        loss = batch_loss(self.update_loss, outputs, labels, known, weights=weights)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from agra.decisions import Decisions
-from agra.labels import class_rows, is_soft, labelled, sample_labelled
+from agra.labels import is_soft, labelled, sample_labelled
+from agra.losses import softmax
 
 KEPT, DROPPED, RELABELLED = 1, 2, 3  # verdicts in an epoch; 0 is not judged
 
@@ -214,7 +215,10 @@ def given_probabilities(outputs: Tensor, labels: Tensor, *, several: bool) -> Te
         probabilities = outputs.float().sigmoid()
         given = torch.where(labels == 1, probabilities, 1 - probabilities)
         return given.masked_fill(~labelled(labels), torch.nan)
-    probabilities = outputs.float().softmax(dim=1)
-    safe = labels if is_soft(labels) else labels.clamp(min=0)
-    given = (probabilities * class_rows(safe, outputs.shape[1], probabilities.dtype)).sum(dim=1)
+    probabilities = softmax(outputs.float())
+    if is_soft(labels):
+        given = (probabilities * labels).sum(dim=1)
+    else:
+        places = labels.clamp(min=0).long().unsqueeze(1)
+        given = probabilities.gather(1, places).squeeze(1)
     return given.masked_fill(~sample_labelled(labels), torch.nan)

@@ -11,7 +11,7 @@ from agra.comparison import RunningGradient
 from agra.decisions import Decisions, MultilabelRule, Rule
 from agra.gradients.engine import Gradient, squared_norm
 from agra.gradients.linear import LinearTrace
-from agra.labels import IGNORE_LABEL, sample_labelled
+from agra.labels import IGNORE_LABEL, labelled, sample_labelled
 from agra.ledger import Ledger, given_probabilities
 from agra.linear_model import LinearData, LinearModel
 from agra.losses import Criterion, cross_entropy
@@ -58,6 +58,7 @@ class LinearJudge:
             drawable, len(data.rows), weights=judging.weights, seed=judging.seed
         )
         self._several = data.labels.ndim == 2
+        self._complete = bool(labelled(data.labels).all())
         self._ledger = Ledger(len(data.rows), data.labels.shape[1] if self._several else None)
         self._running = RunningGradient(judging.momentum)
         self._lengths = data.rows.squared_norms() + int(judging.compare_bias)
@@ -99,8 +100,10 @@ class LinearJudge:
         criterion, labels, weights = self.judging.criterion, both.labels, both.weights
         if len(outputs) == 2 * count:
             pair = None if weights is None else weights.view(2, count)
-            columns = labels.split(count)
-            found = losses_and_gradients(criterion, outputs.view(2, count, -1), columns, pair)[1]
+            columns = labels.view(2, count, *labels.shape[1:])
+            found = losses_and_gradients(
+                criterion, outputs.view(2, count, -1), columns, pair, complete=self._complete
+            )[1]
             return found[0], found[1]
         parts = []
         for own in (slice(count), slice(count, None)):

@@ -70,12 +70,16 @@ class LinearLearner(Learner):
         if self._judge is None:
             batch = self.data.take(rows)
             outputs, labels = self.model(batch.rows), batch.labels
-            self._learned += int(sample_labelled(labels).sum())
         else:
             batch, outputs, labels = self._judge.decide(rows)
-        if not bool(sample_labelled(labels).any()):
+        count = int(sample_labelled(labels).sum())
+        self._learned += count
+        if not count:
             return None
-        loss, back = loss_and_gradient(self._update_loss, outputs, labels, batch.weights)
+        complete = count == len(labels) and labels.ndim == 1
+        loss, back = loss_and_gradient(
+            self._update_loss, outputs, labels, batch.weights, complete=complete
+        )
         self.model.weight.grad = batch.rows.pull_back(back)
         self.model.bias.grad = back.sum(dim=0)
         self.optimizer.step()

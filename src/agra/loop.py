@@ -59,8 +59,9 @@ class Loop:
         learner: What learns, and from what: a `ModuleLearner` or a `LinearLearner`.
         epochs: How many at most.
         batch_size: Samples per update.
-        validate: From the model, in eval mode, to a score, higher is better. The weights of the
-            best epoch stay in the model at the end, on ties those of the later epoch.
+        validate: From the model, in eval mode, to a score, higher is better.
+        keep_best: Whether, with ``validate``, the weights of the best epoch stay in the model at
+            the end, on ties those of the later one; False leaves those of the last.
         patience: Stop after this many epochs without a new best; None never stops early.
         progress: Called after every step.
         seed: Of the order of the samples.
@@ -88,6 +89,7 @@ class Loop:
         epochs: int = 10,
         batch_size: int = 32,
         validate: Callable[[nn.Module], float] | None = None,
+        keep_best: bool = True,
         patience: int | None = None,
         progress: Callable[[Progress], None] | None = None,
         seed: int = 0,
@@ -98,7 +100,8 @@ class Loop:
         if patience is not None and validate is None:
             raise ValueError(f"Expected `validate` with patience={patience}, got None.")
         self.learner, self.epochs, self.batch_size = learner, epochs, batch_size
-        self.validate, self.patience, self.progress = validate, patience, progress
+        self.validate, self.keep_best = validate, keep_best
+        self.patience, self.progress = patience, progress
         self.history: list[Epoch] = []
         self._order = torch.Generator().manual_seed(seed)
         self._epoch_start = self._order.get_state()
@@ -123,7 +126,7 @@ class Loop:
                 if self.progress is not None:
                     self.progress(self._where())
             self._finish_epoch(started)
-        if self._best is not None:
+        if self._best is not None and self.keep_best:
             self.learner.model.load_state_dict(self._best[1])
         return self.history
 
@@ -167,7 +170,7 @@ class Loop:
 
     @property
     def best_epoch(self) -> int | None:
-        """The epoch whose weights are kept; None without validation."""
+        """The epoch of the best score; None without validation."""
         return None if self._best is None else self._best[0]
 
     def _best_score(self) -> float:

@@ -79,6 +79,22 @@ def multilabel_f1(outputs: Tensor, labels: Tensor, weights: Tensor | None = None
 
 # What follows serves one batch (N, K), and several (B, N, K).
 
+_SHORT = 64  # torch takes axes up to here row by row, which is ten times slower than across rows
+
+
+def softmax(outputs: Tensor) -> Tensor:
+    """The probabilities of the classes, laid out class by class if these are few."""
+    if outputs.shape[-1] > _SHORT:
+        return outputs.softmax(dim=-1)
+    return outputs.mT.contiguous().softmax(dim=-2).mT
+
+
+def log_softmax(outputs: Tensor) -> Tensor:
+    """The logarithms of the same."""
+    if outputs.shape[-1] > _SHORT:
+        return outputs.log_softmax(dim=-1)
+    return outputs.mT.contiguous().log_softmax(dim=-2).mT
+
 
 def f1_columns(probabilities: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
     """Of two classes only the second one's F1 counts."""
@@ -121,10 +137,12 @@ MULTILABEL_CRITERIA: Mapping[str, Criterion] = MappingProxyType(
 )
 
 
-def find_criterion(criterion: str | Criterion, *, multilabel: bool = False) -> Criterion:
+def find_criterion(
+    criterion: str | Criterion, *, multilabel: bool = False, argument: str = "criterion"
+) -> Criterion:
     """The criterion of that name; a callable comes back as it is.
 
-    With several labels per sample "f1" means "multilabel-f1".
+    With several labels per sample "f1" means "multilabel-f1". Errors speak of `argument`.
 
     Raises:
         ValueError: No criterion has that name.
@@ -134,11 +152,11 @@ def find_criterion(criterion: str | Criterion, *, multilabel: bool = False) -> C
         return criterion
     if not isinstance(criterion, str):
         raise TypeError(
-            "Expected `criterion` to be a name or a callable (outputs, labels) -> scalar, "
+            f"Expected `{argument}` to be a name or a callable (outputs, labels) -> scalar, "
             f"got {type(criterion).__name__}."
         )
     known = {**MULTILABEL_CRITERIA, "f1": multilabel_f1} if multilabel else CRITERIA
-    return known[check_name("criterion", criterion, known)]
+    return known[check_name(argument, criterion, known)]
 
 
 def is_multilabel(criterion: str | Criterion) -> bool:
@@ -155,8 +173,11 @@ def batch_loss(
     rows: Tensor,
     *,
     weights: Tensor | None = None,
+    argument: str = "criterion",
 ) -> Tensor:
     """The criterion over the chosen samples: a scalar that can be differentiated.
+
+    Errors speak of `argument`.
 
     Raises:
         ValueError: The criterion returned something else.
@@ -169,7 +190,7 @@ def batch_loss(
     if not isinstance(loss, Tensor) or loss.ndim != 0 or not attached:
         given = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
         raise ValueError(
-            "Expected `criterion` to return a scalar tensor that depends on the outputs, "
+            f"Expected `{argument}` to return a scalar tensor that depends on the outputs, "
             f"got {given}; per-sample losses need .mean()."
         )
     return loss

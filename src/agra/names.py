@@ -1,10 +1,13 @@
-"""Names that users type, and the nearest one when they mistype."""
+"""What users are told: the nearest name when they mistype one, and warnings where they called."""
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
+from typing import Any
 
 
-def check_name(argument: str, name: str, known: Iterable[str]) -> str:
+def check_name(argument: str, name: Any, known: Iterable[str]) -> str:
     """The name itself when it is known.
 
     Raises:
@@ -13,6 +16,15 @@ def check_name(argument: str, name: str, known: Iterable[str]) -> str:
     choices = sorted(known)
     if name in choices:
         return name
-    close = difflib.get_close_matches(name, choices, n=1, cutoff=0.4)
+    typed = name if isinstance(name, str) else ""
+    close = difflib.get_close_matches(typed, choices, n=1, cutoff=0.4)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     raise ValueError(f"Expected `{argument}` to be one of {choices}, got {name!r}{hint}")
+
+
+def warn_caller(message: str) -> None:
+    """Warn at the line outside of this package that led here."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("agra."):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]  # None at the end
+    warnings.warn(message, stacklevel=level)

@@ -22,9 +22,11 @@ from agra.losses import (
     f1_columns,
     f1_per_column,
     known_entries,
+    log_softmax,
     multilabel_f1,
     shares_per_label,
     soft_f1,
+    softmax,
 )
 
 _NUMBERS = 2**20  # of outputs that are differentiated at a time
@@ -62,30 +64,44 @@ def output_gradients(
 
 
 def loss_and_gradient(
-    criterion: Criterion, outputs: Tensor, labels: Tensor, weights: Tensor | None = None
+    criterion: Criterion,
+    outputs: Tensor,
+    labels: Tensor,
+    weights: Tensor | None = None,
+    *,
+    complete: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The loss of a batch, and its derivative in the outputs (N, K).
 
-    Unlabelled samples, and those that weigh nothing, have no part; without any other it is 0.
+    Unlabelled samples, and those that weigh nothing, have no part; without any other it is 0. With
+    `complete` all labels are known to be there, which saves looking.
 
     Raises:
         ValueError: The criterion returned something that is not a differentiable scalar.
     """
     weights = None if weights is None else weights.unsqueeze(0)
-    losses, gradients = losses_and_gradients(criterion, outputs.unsqueeze(0), [labels], weights)
+    losses, gradients = losses_and_gradients(
+        criterion, outputs.unsqueeze(0), [labels], weights, complete=complete
+    )
     return losses[0], gradients[0]
 
 
 def losses_and_gradients(
-    criterion: Criterion, outputs: Tensor, columns: Sequence[Tensor], weights: Tensor | None
+    criterion: Criterion,
+    outputs: Tensor,
+    columns: Tensor | Sequence[Tensor],
+    weights: Tensor | None,
+    *,
+    complete: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The losses (B,) of several batches of one size, and their derivatives (B, N, K).
 
     Args:
         criterion: The loss of a batch.
         outputs: (B, N, K), or (1, N, K) for the same in all batches.
-        columns: The labels of each batch.
+        columns: The labels of each batch, stacked or one after the other.
         weights: (B, N) or (1, N), what each sample weighs in the loss.
+        complete: Whether all labels are known to be there, which saves looking.
     """
     # half precision has too few digits to tell a small cosine's sign
     values = outputs.detach().to(torch.promote_types(outputs.dtype, torch.float32))
@@ -94,9 +110,9 @@ def losses_and_gradients(
     if closed is None:
         return _by_autograd(criterion, values, columns, weights)
     single = criterion in CRITERIA.values()
-    if single and len(columns) > 1 and any(is_soft(labels) for labels in columns):
-        columns = [_soft(labels, values.shape[2], values.dtype) for labels in columns]
-    labels = columns[0].unsqueeze(0) if len(columns) == 1 else torch.stack(tuple(columns))
+    labels = _stacked(columns, values) if single else _together(columns)
+    if complete and weights is None and values.shape[1]:
+        return closed(values, labels, None)
     known = labelled(labels)
     if weights is None and bool(known.all()) and values.shape[1]:
         return closed(values, labels, None)
@@ -108,6 +124,20 @@ def losses_and_gradients(
     return losses.where(rows.any(dim=1), 0), gradients
 
 
+def _together(columns: Tensor | Sequence[Tensor]) -> Tensor:
+    if isinstance(columns, Tensor):
+        return columns
+    return columns[0].unsqueeze(0) if len(columns) == 1 else torch.stack(tuple(columns))
+
+
+def _stacked(columns: Tensor | Sequence[Tensor], values: Tensor) -> Tensor:
+    """Soft and hard labels side by side become soft ones."""
+    several = not isinstance(columns, Tensor) and len(columns) > 1
+    if several and any(is_soft(labels) for labels in columns):
+        columns = [_soft(labels, values.shape[2], values.dtype) for labels in columns]
+    return _together(columns)
+
+
 def _soft(labels: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
     """Class indices as one-hot rows, those without a label marked as such."""
     if is_soft(labels):
@@ -117,22 +147,25 @@ def _soft(labels: Tensor, num_classes: int, dtype: torch.dtype) -> Tensor:
 
 
 def _by_autograd(
-    criterion: Criterion, values: Tensor, columns: Sequence[Tensor], weights: Tensor | None
+    criterion: Criterion,
+    values: Tensor,
+    columns: Tensor | Sequence[Tensor],
+    weights: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     losses, gradients = [], []
-    values = values.expand(len(columns), -1, -1)
-    weights = None if weights is None else weights.expand(len(columns), -1)
-    for place, labels in enumerate(columns):
-        own = None if weights is None else weights[place]
-        rows = sample_labelled(labels) if own is None else sample_labelled(labels) & (own != 0)
-        with torch.enable_grad():
-            leaf = values[place].clone().requires_grad_()
+    # the linear learner works in inference mode, whose tensors no graph may keep
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        for place, given in enumerate(columns):
+            leaf = values[place if len(values) > 1 else 0].clone().requires_grad_()
+            labels = given.clone()
+            own = None if weights is None else weights[place if len(weights) > 1 else 0].clone()
+            rows = sample_labelled(labels) if own is None else sample_labelled(labels) & (own != 0)
             if bool(rows.any()):
                 loss = batch_loss(criterion, leaf, labels, rows, weights=own)
             else:
                 loss = leaf[:0].sum()
             gradients.append(torch.autograd.grad(loss, leaf)[0])
-        losses.append(loss.detach())
+            losses.append(loss.detach())
     return torch.stack(losses), torch.stack(gradients)
 
 
@@ -141,7 +174,7 @@ def _by_autograd(
 
 
 def _cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
-    logs = values.log_softmax(dim=2)
+    logs = log_softmax(values)
     shares: Any = 1 / max(1, values.shape[1])
     if weights is not None:
         sums = weights.sum(dim=1, keepdim=True)
@@ -152,14 +185,15 @@ def _cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor
         entries = (logs * truth).sum(dim=2, keepdim=True)
     else:
         places = labels.long().unsqueeze(2)
-        gradients = logs.exp().expand(len(labels), -1, -1)
-        gradients = gradients.scatter_add(2, places, gradients.new_full((), -1).expand_as(places))
-        entries = logs.expand(len(labels), -1, -1).gather(2, places)
-    return -(entries * shares).sum(dim=(1, 2)), gradients * shares
+        logs = logs.expand(len(labels), -1, -1)
+        entries = logs.gather(2, places)
+        gradients = logs.exp()
+        gradients.scatter_(2, places, entries.exp() - 1)
+    return -(entries * shares).sum(dim=(1, 2)), gradients.mul_(shares)
 
 
 def _soft_f1(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
-    probabilities, truth = values.softmax(dim=2), _truth(values, labels)
+    probabilities, truth = softmax(values), _truth(values, labels)
     shares = None if weights is None else weights.unsqueeze(2)
     losses, slopes = _f1_slopes(*f1_columns(probabilities, truth), shares)
     if slopes.shape[2] < values.shape[2]:
@@ -171,8 +205,9 @@ def _soft_f1(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tens
 def _truth(values: Tensor, labels: Tensor) -> Tensor:
     if labels.ndim == 3:
         return labels.to(values.dtype)
-    rows = values.new_zeros((len(labels), *values.shape[1:]))
-    return rows.scatter_(2, labels.long().unsqueeze(2), 1.0)
+    batch, size, classes = len(labels), *values.shape[1:]
+    columns = values.new_zeros((batch, classes, size))  # laid out as `softmax` lays out
+    return columns.scatter_(1, labels.long().unsqueeze(1), 1.0).mT
 
 
 def _binary_cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:

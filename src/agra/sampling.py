@@ -4,9 +4,9 @@ A draw costs the same for ten thousand rows as for ten million: rows are guessed
 guessed again, which gives exactly the distribution of drawing one by one without replacement.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, Literal
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from agra.inputs import Inputs
 from agra.labels import is_soft, sample_labelled
-from agra.names import check_name
+from agra.names import check_name, warn_caller
 from agra.train_set import TrainSet
 
 Weights = Literal["uniform", "inverse-frequency"] | Tensor
@@ -101,7 +101,7 @@ class RowSampler:
     def __init__(
         self, labels: Tensor | None, size: int, *, weights: Weights = "uniform", seed: int = 0
     ) -> None:
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator("cpu").manual_seed(seed)
         self._size, self._labels = size, labels
         self._rows = None if labels is None else _labelled_rows(labels)
         self.num_rows = size if self._rows is None else len(self._rows)
@@ -114,15 +114,16 @@ class RowSampler:
 
     def _scheme(self, weights: Any) -> tuple[Callable[[int], Tensor], Tensor | None]:
         """How to guess rows with replacement, and the weights if they are not equal."""
-        if isinstance(weights, str):
+        # methods of its own, so that a sampler can be copied and pickled
+        if weights is None or isinstance(weights, str):
             check_name("weights", weights, ["uniform", "inverse-frequency"])
             if weights == "uniform":
-                return lambda n: torch.randint(self.num_rows, (n,), generator=self.generator), None
+                return self._guess_uniform, None
             labels = self._known_labels()
             if not is_soft(labels):
                 return self._by_class(labels)
             return self._by_weight((labels.double() / labels.double().sum(dim=0)).nansum(dim=1))
-        weights = torch.as_tensor(weights, dtype=torch.float64).cpu()
+        weights = torch.as_tensor(weights, dtype=torch.float64, device="cpu")
         if weights.shape != (self._size,):
             raise ValueError(
                 "Expected `weights` to have one entry per sample of `train_set` "
@@ -145,18 +146,21 @@ class RowSampler:
             )
         return labels
 
+    def _guess_uniform(self, count: int) -> Tensor:
+        return self._below(self.num_rows, count)
+
     def _by_class(self, labels: Tensor) -> tuple[Callable[[int], Tensor], Tensor]:
         _, classes, counts = labels.unique(return_inverse=True, return_counts=True)
         members = classes.argsort(stable=True)
         starts = counts.cumsum(0) - counts
+        self._classes = members, starts, counts
+        return self._guess_by_class, counts.double().reciprocal()[classes]
 
-        def guess(n: int) -> Tensor:
-            # every class has the same total weight: a class, then a member of it
-            chosen = torch.randint(len(counts), (n,), generator=self.generator)
-            places = torch.rand(n, dtype=torch.float64, generator=self.generator) * counts[chosen]
-            return members[starts[chosen] + places.long()]
-
-        return guess, counts.double().reciprocal()[classes]
+    def _guess_by_class(self, count: int) -> Tensor:
+        # every class has the same total weight: a class, then a member of it
+        members, starts, counts = self._classes
+        chosen = self._below(len(counts), count)
+        return members[starts[chosen] + (self._fractions(count) * counts[chosen]).long()]
 
     def _by_weight(self, weights: Tensor) -> tuple[Callable[[int], Tensor], Tensor]:
         if not bool(weights.isfinite().all()) or bool((weights < 0).any()):
@@ -164,15 +168,19 @@ class RowSampler:
         if float(weights.max()) == 0:
             raise ValueError("Expected `weights` to have a positive entry, got only zeros.")
         weights = weights / weights.max()  # their sum and their reciprocals stay finite
-        total = weights.cumsum(0)
         self.num_rows = int((weights > 0).sum())
-        last = int((weights > 0).nonzero()[-1])
+        self._sums, self._last = weights.cumsum(0), int((weights > 0).nonzero()[-1])
+        return self._guess_by_weight, weights
 
-        def guess(n: int) -> Tensor:
-            places = torch.rand(n, dtype=torch.float64, generator=self.generator) * total[-1]
-            return torch.searchsorted(total, places, right=True).clamp(max=last)
+    def _guess_by_weight(self, count: int) -> Tensor:
+        places = self._fractions(count) * self._sums[-1]
+        return torch.searchsorted(self._sums, places, right=True).clamp(max=self._last)
 
-        return guess, weights
+    def _below(self, limit: int, count: int) -> Tensor:
+        return torch.randint(limit, (count,), generator=self.generator, device="cpu")
+
+    def _fractions(self, count: int) -> Tensor:
+        return torch.rand(count, dtype=torch.float64, generator=self.generator, device="cpu")
 
     def draw(self, size: int) -> tuple[Tensor, int]:
         """Row numbers of one batch, in the order in which they were drawn, and a seed to go along.
@@ -193,11 +201,12 @@ class RowSampler:
         size = self._ahead.size
         count = max(1, _BLOCK // size)
         self._ahead.rows = self._draw_several(size, count)
-        self._ahead.seeds = torch.randint(2**62, (count,), generator=self.generator).tolist()
+        self._ahead.seeds = self._below(2**62, count).tolist()
 
     def _draw_several(self, size: int, count: int) -> list[Tensor]:
         if 2 * size > self.num_rows:
-            return [self._complete(torch.empty(0, dtype=torch.int64), size) for _ in range(count)]
+            none = torch.empty(0, dtype=torch.int64, device="cpu")
+            return [self._complete(none, size) for _ in range(count)]
         guesses = self._guess(count * (2 * size + 8)).view(count, -1)
         first = _first_seen(guesses)
         wanted = first & (first.cumsum(dim=1) <= size)
@@ -215,7 +224,7 @@ class RowSampler:
     def _sorted_draw(self, size: int, drawn: Tensor) -> Tensor:
         """The rest by exponential keys: linear in the training set, but never long in coming."""
         count = self._size if self._rows is None else len(self._rows)
-        draws = torch.rand(count, dtype=torch.float64, generator=self.generator)
+        draws = self._fractions(count)
         keys = -draws.clamp(min=1e-300).log()
         if self._keys is not None:
             keys = keys / self._keys  # infinite for weight 0
@@ -227,16 +236,18 @@ class RowSampler:
 
         Raises:
             ValueError: A size below 1.
+            TypeError: A size that is no whole number.
         """
+        if not isinstance(size, Integral) or isinstance(size, bool):
+            raise TypeError(f"Expected `comparison_size` to be a whole number, got {size!r}.")
         if size < 1:
             raise ValueError(f"Expected `comparison_size` to be at least 1, got {size}.")
         if size > self.num_rows:
-            warnings.warn(
+            warn_caller(
                 f"Expected `comparison_size` to be at most {self.num_rows}, the number of samples "
-                f"to draw from, got {size}; using all of them.",
-                stacklevel=2,
+                f"to draw from, got {size}; using all of them."
             )
-        return min(size, self.num_rows)
+        return min(int(size), self.num_rows)
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to draw the same batches."""

@@ -10,16 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from agra.comparison import check_gradient
 from agra.decisions import Decisions, MultilabelRule, Rule
 from agra.gradients import choose_engine
-from agra.gradients.engine import (
-    Engine,
-    Gradient,
-    Products,
-    Trace,
-    depends_on_mode,
-    judging,
-)
+from agra.gradients.as_found import buffer_version, judging, may_share_forward
+from agra.gradients.engine import Engine, Gradient, Products, Trace
 from agra.inputs import Inputs, all_finite, call, check_inputs, check_outputs
 from agra.labels import check_labels, check_multilabel, sample_labelled
 from agra.losses import Criterion, batch_loss, find_criterion
@@ -83,11 +78,13 @@ class Step:
 
         The forward pass of the judging is the update's own wherever train and eval mode agree.
         """
-        graph = torch.is_grad_enabled() and not depends_on_mode(model)
+        graph = torch.is_grad_enabled() and may_share_forward(model)
+        before = [buffer_version(buffer) for buffer in model.buffers()]
         outputs, decisions = self.judge(
             model, inputs, labels, comparison_gradient, mask=mask, graph=graph
         )
-        if not (graph and outputs.requires_grad):
+        moved = before != [buffer_version(buffer) for buffer in model.buffers()]
+        if moved or not (graph and outputs.requires_grad):  # buffers move by the update alone
             outputs = call(model, inputs)
         return learn(outputs, decisions, update_loss), outputs, decisions
 
@@ -103,6 +100,12 @@ class Step:
         def derive(outputs: Tensor) -> Tensor:
             check_outputs(model, outputs)
             check_multilabel(labels, tuple(outputs.shape))
+            count = len(next(iter(label_gradients.values())))
+            if count != outputs.shape[1]:
+                raise ValueError(
+                    "Expected `comparison_gradients` to hold one gradient per label "
+                    f"({outputs.shape[1]}), got {count}."
+                )
             return output_gradients(self.criterion, outputs, [labels])[:, 0]
 
         outputs, products = self.engine.compare_labels(
@@ -169,7 +172,7 @@ def learn(outputs: Tensor, decisions: Decisions, update_loss: Criterion) -> Tens
     rows = sample_labelled(decisions.labels)
     if not bool(rows.any()):
         return outputs[:0].sum()
-    return batch_loss(update_loss, outputs, decisions.labels, rows)
+    return batch_loss(update_loss, outputs, decisions.labels, rows, argument="update_loss")
 
 
 def decide(
@@ -258,20 +261,7 @@ def _prepare(
     engine: str | Engine,
 ) -> Engine:
     check_inputs(model, inputs, labels)
-    known = dict(model.named_parameters())
-    for name, part in gradient.items():
-        if name not in known:
-            raise ValueError(
-                "Expected `comparison_gradient` to be named as the model's parameters, got "
-                f"{name!r}, which is none of {list(known)[:8]}."
-            )
-        if part.device != known[name].device:
-            raise ValueError(
-                f"Expected `comparison_gradient` on the device of the model "
-                f"({known[name].device}), got {part.device} for {name!r}."
-            )
-    if not gradient:
-        raise ValueError("Expected `comparison_gradient` to name a parameter, got none.")
+    check_gradient(model, gradient, several=isinstance(rule, MultilabelRule))
     if isinstance(engine, Engine):
         return engine
     return choose_engine(engine, model, inputs, list(gradient), norms=rule.may_need_norms)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset, default_collate
 
 from agra.inputs import Inputs, as_inputs, from_array, num_rows, take
+from agra.labels import is_soft, labelled
 
 Collate = Callable[[list[Any]], Any]
 
@@ -37,6 +38,7 @@ class TrainSet:
         self, source: Any, *, labels: Any = None, collate: Collate = default_collate
     ) -> None:
         self._said = labels is not None
+        _check_source(source)
         self._collate = collate
         self._inputs: Inputs = None
         self._items: Dataset[Any] | None = None
@@ -66,6 +68,18 @@ class TrainSet:
                 f"got {len(self.labels)}."
             )
 
+    @property
+    def settled(self) -> bool:
+        """Whether `labels` are what `rows` gives; the items of a Dataset speak for themselves."""
+        return self.labels is not None and (self._said or self._items is None)
+
+    def missing_classes(self, num_classes: int) -> list[int]:
+        """Which classes no label names; none if the labels are not known or soft."""
+        if self.labels is None or is_soft(self.labels):
+            return []
+        found = set(self.labels[labelled(self.labels)].unique().tolist())
+        return [label for label in range(num_classes) if label not in found]
+
     def __len__(self) -> int:
         return self._size
 
@@ -76,10 +90,37 @@ class TrainSet:
             return take(self._inputs, rows, self._size), self.labels[rows]
         batch = self._collate([self._items[row] for row in rows.tolist()])
         inputs, labels = split_batch(batch)
-        # the items speak for themselves: a transform may have changed the `targets`
-        if self._said and self.labels is not None:
+        if self.settled and self.labels is not None:
             return inputs, self.labels[rows]
-        return inputs, as_labels(labels)
+        return inputs, as_labels(labels)  # a transform may have changed the `targets`
+
+
+def as_train_set(
+    source: Any, *, labels: Any = None, collate: Collate = default_collate
+) -> TrainSet:
+    """The training set itself, or one of that source.
+
+    Raises:
+        ValueError: Labels beside a `TrainSet`.
+    """
+    if not isinstance(source, TrainSet):
+        return TrainSet(source, labels=labels, collate=collate)
+    if labels is not None:
+        raise ValueError("Expected `labels` to be None with a TrainSet, which has its own labels.")
+    return source
+
+
+def _check_source(source: Any) -> None:
+    """Refuse what has rows, but in which inputs and labels cannot be told apart."""
+    if isinstance(source, Tensor | np.ndarray):
+        raise TypeError(
+            "Expected `train_set` to be (inputs, labels), got inputs alone; pass both as a pair."
+        )
+    if isinstance(source, tuple) and len(source) != 2:
+        raise TypeError(
+            f"Expected `train_set` to be a pair (inputs, labels), got a tuple of {len(source)}; "
+            "ids need not be given, they are the row numbers."
+        )
 
 
 def _has_rows(source: Any) -> bool:

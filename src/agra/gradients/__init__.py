@@ -7,13 +7,14 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from agra.gradients.engine import Engine, Gradient, Products, Trace, judging
+from agra.gradients.as_found import judging
+from agra.gradients.engine import Engine, Gradient, Products, Trace
 from agra.gradients.forward import ForwardEngine
 from agra.gradients.ghost import GhostEngine
 from agra.gradients.linear import LinearEngine
 from agra.gradients.per_sample import PerSampleEngine
 from agra.gradients.perturbed import PerturbedEngine
-from agra.inputs import Inputs, call, num_rows, take
+from agra.inputs import Inputs, call, few_rows, take
 from agra.names import check_name
 
 # in the order in which "auto" tries them: the cheapest exact one first, and of two alike the one
@@ -48,7 +49,7 @@ def choose_engine(
         'ghost'
     """
     check_name("engine", engine, ["auto", *ENGINES])
-    rows = _few(inputs)
+    rows = few_rows(inputs)
     with judging(model):
         with torch.no_grad():
             call(model, rows)  # a model that cannot run at all says so in its own words
@@ -74,14 +75,9 @@ def refusals(model: nn.Module, inputs: Inputs, names: list[str]) -> dict[str, st
         >>> refusals(model, torch.eye(2), ["0.weight"])["linear"]
         'Sequential is not a single linear layer'
     """
-    rows = _few(inputs)
+    rows = few_rows(inputs)
     with judging(model):
         return {name: make().refusal(model, rows, names) for name, make in ENGINES.items()}
-
-
-def _few(inputs: Inputs) -> Inputs:
-    total = num_rows(inputs)
-    return take(inputs, torch.arange(min(2, total)), total)
 
 
 def _automatic(model: nn.Module, rows: Inputs, names: list[str], *, norms: bool) -> Engine:

@@ -9,8 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from types import CodeType
 from typing import ClassVar
 
 import torch
@@ -152,7 +150,8 @@ def _side_by_side(columns: list[Products]) -> Products:
 def squared_norm(gradient: Gradient) -> Tensor:
     """The squared Euclidean norm over all parameters: a scalar."""
     flat = [part.flatten() for part in gradient.values()]
-    return torch.stack([part.dot(part) for part in flat]).sum()
+    first, *rest = [part.dot(part) for part in flat]
+    return first if not rest else torch.stack([first, *rest]).sum()
 
 
 def _gradient_of_label(model: nn.Module, label_gradients: Gradient, label: int) -> Gradient:
@@ -202,21 +201,6 @@ def sample_gradient(
 
 
 @contextmanager
-def judging(model: nn.Module) -> Iterator[None]:
-    """Judge in eval mode; on leaving, modes and the random state are as they were."""
-    switched = [m for m in model.modules() if m.training] if depends_on_mode(model) else []
-    devices = {p.device for p in model.parameters() if p.device.type == "cuda"}
-    with torch.random.fork_rng(devices=list(devices)):
-        try:
-            for module in switched:
-                module.training = False
-            yield
-        finally:
-            for module in switched:
-                module.training = True
-
-
-@contextmanager
 def plain_kernels(model: nn.Module) -> Iterator[None]:
     """Fused kernels have no derivative rules; the same mathematics in plain ones has them."""
     fast_path = torch.backends.mha.get_fastpath_enabled()
@@ -230,32 +214,3 @@ def plain_kernels(model: nn.Module) -> Iterator[None]:
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
         torch.backends.mkldnn.enabled = fused_lstm
-
-
-def depends_on_mode(model: nn.Module) -> bool:
-    """Whether a forward pass in train mode may differ from one in eval mode."""
-    return any(module.training and _reads_mode(module) for module in model.modules())
-
-
-def _reads_mode(module: nn.Module) -> bool:
-    if isinstance(module, nn.modules.dropout._DropoutNd):
-        return module.p > 0
-    if isinstance(module, nn.modules.batchnorm._NormBase):
-        return module.track_running_stats or isinstance(module, nn.modules.batchnorm._BatchNorm)
-    if type(module) in (nn.RNN, nn.LSTM, nn.GRU, nn.MultiheadAttention):
-        return float(module.dropout) > 0  # type: ignore[arg-type]  # a number in all four
-    if type(module) in (nn.TransformerEncoderLayer, nn.TransformerEncoder):
-        return False  # they only pick a kernel by it; their parts speak for themselves
-    return _code_reads_mode(type(module))  # type: ignore[arg-type]  # a class is hashable
-
-
-@cache
-def _code_reads_mode(kind: type[nn.Module]) -> bool:
-    own = kind.__mro__[: kind.__mro__.index(nn.Module)]
-    functions = (f for parent in own for f in vars(parent).values())
-    return any(_mentions(code) for f in functions if (code := getattr(f, "__code__", None)))
-
-
-def _mentions(code: CodeType) -> bool:
-    nested = (part for part in code.co_consts if isinstance(part, CodeType))
-    return "training" in code.co_names or any(_mentions(part) for part in nested)

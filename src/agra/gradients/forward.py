@@ -10,7 +10,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from agra.gradients.engine import Engine, Gradient, Products, Trace, plain_kernels
 from agra.gradients.tangents import FusedTangents
-from agra.inputs import Inputs, call, num_rows, take, tensors
+from agra.inputs import Inputs, call, few_rows, num_rows, take, tensors
 
 # what sharing may add to the memory of training, as a share of it or in bytes, whichever is more
 _SHARE, _BYTES = 0.2, 2**25
@@ -45,7 +45,7 @@ class ForwardEngine(Engine):
             total = num_rows(inputs)
             pairs = [
                 _push(model, take(inputs, part, total), comparison_gradient)
-                for part in torch.arange(total).split(rows)
+                for part in torch.arange(total, device="cpu").split(rows)
             ]
             return DirectionTrace(*(torch.cat(parts) for parts in zip(*pairs, strict=True)))
 
@@ -91,14 +91,13 @@ def _push(model: nn.Module, inputs: Inputs, gradient: Gradient) -> tuple[Tensor,
 
 
 def _plan(model: nn.Module, inputs: Inputs) -> int:
-    total = num_rows(inputs)
-    few = take(inputs, torch.arange(min(2, total)), total)
+    total, few = num_rows(inputs), few_rows(inputs)
     along = {name: part.detach() for name, part in model.named_parameters() if part.requires_grad}
     fused, together = _saved_bytes(model, lambda: call(model, few))
     with _kernels(model):
         plain, _ = _saved_bytes(model, lambda: call(model, few))
         pushed, _ = _saved_bytes(model, lambda: _push(model, few, along)[0])
-        alone = call(model, take(few, torch.arange(min(1, total)), len(together)))
+        alone = call(model, few_rows(few, 1))
     tolerance = 1e3 * torch.finfo(alone.dtype).eps
     if not torch.allclose(together[:1], alone, tolerance, tolerance):
         return 0  # rows that depend on their neighbours must stay together

@@ -105,6 +105,6 @@ def _squared_row_norms(rows: Tensor) -> Tensor:
     if rows.layout != torch.sparse_csr:
         return torch.linalg.vecdot(rows, rows)
     counts = rows.crow_indices().diff()
-    owner = torch.repeat_interleave(torch.arange(len(counts)), counts)
-    sums = torch.zeros(len(counts), dtype=rows.dtype)
+    owner = torch.repeat_interleave(torch.arange(len(counts), device=rows.device), counts)
+    sums = torch.zeros(len(counts), dtype=rows.dtype, device=rows.device)
     return sums.index_add_(0, owner, rows.values().square())
