@@ -240,8 +240,8 @@ def test_comparison_batches_are_as_large_as_the_largest_update_batch():
     x, y = data()
     judge = Agra(network(), (x, y))
     drawn = []
-    draw = judge.sampler.draw
-    judge.sampler.draw = lambda size: drawn.append(size) or draw(size)
+    draw = judge.sampler.draw_with_rows
+    judge.sampler.draw_with_rows = lambda size: drawn.append(size) or draw(size)
     for size in (10, 30, 7):
         judge.update(x[:size], y[:size])
     assert drawn == [10, 30, 30]

@@ -22,7 +22,7 @@ from agra.decisions import Decisions
 from agra.gradients.as_found import depends_on_mode, judging
 from agra.gradients.parameters import select_parameters
 from agra.losses import cross_entropy
-from agra.step import Step, learn
+from agra.step import Batch, Step, learn
 from cases import CASES, cnn_batch_norm
 
 ENGINES_OF = {
@@ -92,7 +92,7 @@ def test_an_error_while_judging_leaves_modes_and_hooks():
     broken = Step(lambda *_: 1 / 0, Rule(), engine)
     model.train()
     with pytest.raises(ZeroDivisionError):
-        broken.judge(model, inputs, labels, gradient)
+        broken.judge(model, Batch(inputs, labels), gradient)
     assert all(m.training for m in model.modules())
     assert not any(m._forward_hooks for m in model.modules())
 
@@ -105,9 +105,8 @@ def test_the_update_equals_training_on_what_was_kept(name, engine):
     gradient = batch_gradient(model, inputs, labels.flip(0))
     found = choose_engine(engine, model, inputs, list(gradient))
     step = Step(cross_entropy, Rule(), found)
-    loss, outputs, decisions = step.update(
-        model, inputs, labels, gradient, update_loss=cross_entropy
-    )
+    found = step.update(model, Batch(inputs, labels), gradient, update_loss=cross_entropy)
+    loss, outputs, decisions = found.loss, found.outputs, found.decisions
     loss.backward()
     assert decisions.kept.any()
     expected = cross_entropy(twin(inputs)[decisions.kept], labels[decisions.kept])
@@ -130,7 +129,7 @@ def test_the_forward_pass_is_shared_where_train_and_eval_agree(engine, expected)
     gradient = batch_gradient(model, inputs, labels)
     step = Step(cross_entropy, Rule(), choose_engine(engine, model, inputs, list(gradient)))
     calls = count_forwards(model)
-    step.update(model, inputs, labels, gradient, update_loss=cross_entropy)
+    step.update(model, Batch(inputs, labels), gradient, update_loss=cross_entropy)
     assert len(calls) == expected
 
 
@@ -140,7 +139,8 @@ def test_with_dropout_the_update_runs_in_train_mode():
     inputs, labels = torch.randn(8, 5), torch.randint(0, 3, (8,))
     gradient = batch_gradient(model, inputs, labels)
     step = Step(cross_entropy, Rule(), choose_engine("ghost", model, inputs, list(gradient)))
-    _, outputs, _ = step.update(model, inputs, labels, gradient, update_loss=cross_entropy)
+    batch = Batch(inputs, labels)
+    outputs = step.update(model, batch, gradient, update_loss=cross_entropy).outputs
     model.eval()
     assert not torch.allclose(outputs, model(inputs))
 
@@ -151,7 +151,7 @@ def test_batch_norm_statistics_move_by_the_update_alone():
     inputs, labels = torch.randn(6, 2, 6, 6), torch.randint(0, 3, (6,))
     gradient = batch_gradient(model, inputs, labels)
     step = Step(cross_entropy, Rule(), choose_engine("auto", model, inputs, list(gradient)))
-    step.update(model, inputs, labels, gradient, update_loss=cross_entropy)
+    step.update(model, Batch(inputs, labels), gradient, update_loss=cross_entropy)
     twin(inputs)
     torch.testing.assert_close(model[1].running_mean, twin[1].running_mean)
     assert int(model[1].num_batches_tracked) == 1
@@ -436,7 +436,8 @@ def test_buffers_that_move_in_eval_mode_move_by_the_update_alone(engine):
     assert float(model.calls) == float(model.rows) == 0
     found = choose_engine(engine, model, inputs, list(gradient), norms=True)
     step = Step(cross_entropy, Rule(scores=True), found)
-    step.update(model, inputs, labels, gradient, update_loss=cross_entropy)[0].backward()
+    batch = Batch(inputs, labels)
+    step.update(model, batch, gradient, update_loss=cross_entropy).loss.backward()
     assert (float(model.calls), float(model.rows)) == (1, 6)
 
 

@@ -4,13 +4,13 @@ from agra.comparison import batch_gradient, label_gradients
 from agra.decisions import Decisions, MultilabelRule, Rule
 from agra.estimators import AgraClassifier, AgraMultilabelClassifier
 from agra.gradients import ENGINES, choose_engine, refusals
-from agra.judge import Agra, Update
+from agra.judge import Agra
 from agra.labels import IGNORE_LABEL
 from agra.learner import ModuleLearner
 from agra.ledger import Ledger
 from agra.linear_learner import LinearLearner
 from agra.sampling import ComparisonSampler
-from agra.step import decide, decide_multilabel
+from agra.step import Update, decide, decide_multilabel
 from agra.train_set import TrainSet
 
 __all__ = [

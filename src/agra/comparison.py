@@ -19,6 +19,7 @@ def batch_gradient(
     criterion: str | Criterion = "cross-entropy",
     *,
     parameters: Selection = None,
+    sample_weight: Tensor | None = None,
 ) -> Gradient:
     """The gradient of a batch's loss, by parameter name. The model is left as found.
 
@@ -28,6 +29,7 @@ def batch_gradient(
         labels: As the criterion takes them; samples without a label are left out.
         criterion: A name or any ``(outputs, labels) -> scalar``.
         parameters: Which parameters, see `select_parameters`.
+        sample_weight: (N,), what each sample weighs in the loss; None for the same.
 
     Raises:
         ValueError: Inputs, labels or weights that no gradient can come from.
@@ -50,7 +52,12 @@ def batch_gradient(
         elif loss_of in CRITERIA.values():  # another callable may take labels of its own kind
             check_labels(labels, len(outputs), outputs.shape[1])
         rows = sample_labelled(labels)
-        return pull_back(values, names, batch_loss(loss_of, outputs, labels, rows))
+        if sample_weight is not None:
+            rows = rows & (sample_weight > 0)
+            if not bool(rows.any()):  # the mean over nothing has no gradient
+                return pull_back(values, names, outputs[:0].sum())
+        loss = batch_loss(loss_of, outputs, labels, rows, weights=sample_weight)
+        return pull_back(values, names, loss)
 
 
 def label_gradients(
@@ -60,6 +67,7 @@ def label_gradients(
     criterion: str | Criterion = "bce",
     *,
     parameters: Selection = None,
+    sample_weight: Tensor | None = None,
 ) -> Gradient:
     """One gradient of the batch's loss per label, along the first axis: {name: (K, ...)}.
 
@@ -73,6 +81,7 @@ def label_gradients(
         labels: 0/1 matrix (N, K); NaN or ``IGNORE_LABEL`` where unknown.
         criterion: A name or any ``(outputs, labels) -> scalar``.
         parameters: Which parameters, see `select_parameters`.
+        sample_weight: (N,), what each sample weighs in the loss; None for the same.
 
     Raises:
         ValueError: Inputs, labels or weights that no gradient can come from.
@@ -91,7 +100,8 @@ def label_gradients(
         outputs = call(model, inputs, values)
         check_outputs(model, outputs)
         check_multilabel(labels, tuple(outputs.shape))
-        derivatives = output_gradients(loss_of, outputs, [labels])[:, 0].to(outputs.dtype)
+        derivatives = output_gradients(loss_of, outputs, [labels], sample_weight)[:, 0]
+        derivatives = derivatives.to(outputs.dtype)
         if linear_layer(model) is not None:
             return pull_back(values, names, outputs, derivatives)
         per_label = []

@@ -1,7 +1,6 @@
 """AGRA for one's own training loop."""
 
 import copy
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -9,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 
 from agra.comparison import RunningGradient, batch_gradient, label_gradients
-from agra.decisions import Decisions, MultilabelRule, Rule, check_mask
+from agra.decisions import MultilabelRule, Rule, check_mask
 from agra.gradients import ENGINES, choose_engine
 from agra.gradients.as_found import judging
 from agra.gradients.engine import Engine, Gradient
@@ -26,28 +25,8 @@ from agra.losses import (
 )
 from agra.names import check_name, warn_caller
 from agra.sampling import ComparisonSampler, Weights
-from agra.step import Step
+from agra.step import Batch, Step, Update
 from agra.train_set import Collate, as_train_set
-
-
-@dataclass(frozen=True)
-class Update:
-    """What one judged batch gave.
-
-    Attributes:
-        loss: Over what was kept or relabelled; 0 with zero gradients if nothing was.
-        outputs: (N, K), as the update's forward pass gave them.
-        decisions: The verdicts.
-    """
-
-    loss: Tensor
-    outputs: Tensor
-    decisions: Decisions
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing is left to learn from."""
-        return bool(self.decisions.dropped.all())
 
 
 class Agra:
@@ -70,6 +49,7 @@ class Agra:
         eps: Added to the product of norms in the score; the published code has 1e-6.
         scores: Compute all scores, not only those that verdicts need; the ledger then has them.
         multilabel: Several labels per sample (Algorithm 2); None asks the criterion.
+        sample_weight: Of all samples, what each weighs in both losses; batches then need ids.
         labels: Of all samples, for a Dataset that does not offer them.
         collate: Items of a Dataset to a batch, as a DataLoader's ``collate_fn``.
         seed: Of the comparison batches.
@@ -112,6 +92,7 @@ class Agra:
         eps: float = 0.0,
         scores: bool = False,
         multilabel: bool | None = None,
+        sample_weight: Tensor | None = None,
         labels: Any = None,
         collate: Collate = default_collate,
         seed: int = 0,
@@ -129,9 +110,9 @@ class Agra:
         self._engine_name = check_name("engine", engine, ["auto", *ENGINES])
         rows = as_train_set(train_set, labels=labels, collate=collate)
         self.sampler = ComparisonSampler(rows, weights=weights, seed=seed)
-        self._size = comparison_size
-        if comparison_size is not None:
-            self._size = self.sampler.check_size(comparison_size)
+        size = comparison_size
+        self._size = None if size is None else self.sampler.check_size(size)
+        self._sample_weight = _check_weights(sample_weight, len(rows))
         self._largest = 0
         self._running = RunningGradient(momentum)
         self._num_classes: int | None = None
@@ -154,7 +135,7 @@ class Agra:
     def loss(
         self, inputs: Inputs, labels: Tensor, ids: Any = None, *, mask: Tensor | None = None
     ) -> Tensor:
-        """Judge a batch: the update loss over what was kept. See `update`."""
+        """The update loss over what was kept of a batch. See `update`."""
         return self.update(inputs, labels, ids, mask=mask).loss
 
     def step(
@@ -197,13 +178,15 @@ class Agra:
         labels = signed(labels)
         if ids is not None:
             ids = check_ids(ids, len(labels), len(self.sampler.train_set))
+        elif self._sample_weight is not None:
+            raise ValueError("Expected `ids` to look up `sample_weight` with, got None.")
         num_classes = self._num_classes or self._count_classes(inputs)
         self._check_labels(labels, num_classes)
         if mask is not None and not self.multilabel:
             check_mask(mask, len(labels), num_classes)
         before = self.sampler.state_dict(), copy.copy(self._running), self._largest
         try:
-            found = self._judge(inputs, labels, mask)
+            found = self._judge(Batch(inputs, labels, mask, self._weights_of(ids, labels)))
         except BaseException:
             state, self._running, self._largest = before
             self.sampler.load_state_dict(state)
@@ -240,27 +223,32 @@ class Agra:
         else:
             check_labels(labels, len(labels), num_classes)
 
-    def _judge(self, inputs: Inputs, labels: Tensor, mask: Tensor | None) -> Update:
-        self._largest = max(self._largest, len(labels))
+    def _judge(self, batch: Batch) -> Update:
+        count = len(batch.labels)
+        self._largest = max(self._largest, count)
         gradient = self._running.add(self._comparison_gradient())
-        names, norms = list(gradient), self._rule.may_need_norms
+        names, norms, inputs = list(gradient), self._rule.may_need_norms, batch.inputs
         if self.engine is None or names != self._engine_for:
             self.engine = choose_engine(self._engine_name, self.model, inputs, names, norms=norms)
-            # on no rows every engine looks right
-            self._engine_for = names if len(labels) else None
+            self._engine_for = names if count else None  # on no rows every engine looks right
         step = Step(self._criterion, self._rule, self.engine)
-        loss = self._update_loss
-        return Update(
-            *step.update(self.model, inputs, labels, gradient, update_loss=loss, mask=mask)
-        )
+        return step.update(self.model, batch, gradient, update_loss=self._update_loss)
 
     def _comparison_gradient(self) -> Gradient:
         size = self._size or min(self._largest, self.sampler.num_rows)
-        inputs, labels = self.sampler.draw(max(1, size))
+        inputs, labels, rows = self.sampler.draw_with_rows(max(1, size))
         device = next(self.model.parameters()).device
         inputs, labels = transform(inputs, lambda part: part.to(device)), labels.to(device)
-        gradient_of = label_gradients if self.multilabel else batch_gradient
-        return gradient_of(self.model, inputs, labels, self._criterion, parameters=self._parameters)
+        return (label_gradients if self.multilabel else batch_gradient)(
+            *(self.model, inputs, labels, self._criterion),
+            parameters=self._parameters,
+            sample_weight=self._weights_of(rows, labels),
+        )
+
+    def _weights_of(self, rows: Any, labels: Tensor) -> Tensor | None:
+        if self._sample_weight is None:
+            return None
+        return self._sample_weight[rows].to(labels.device)
 
     def _record(self, ids: Any, labels: Tensor, found: Update) -> None:
         outputs = found.outputs.detach()
@@ -298,3 +286,15 @@ class Agra:
         self.sampler.load_state_dict(state["sampler"])
         self._running.load_state_dict(state["running"])
         self._largest = int(state["largest"])
+
+
+def _check_weights(weights: Any, size: int) -> Tensor | None:
+    if weights is None:
+        return weights
+    weights = torch.as_tensor(weights, dtype=torch.float32, device="cpu")
+    if weights.shape != (size,) or not bool((weights.isfinite() & (weights >= 0)).all()):
+        raise ValueError(
+            f"Expected `sample_weight` to be {size} finite numbers, one per sample, none below 0, "
+            f"got shape {tuple(weights.shape)} from {float(weights.min()):g}."
+        )
+    return weights

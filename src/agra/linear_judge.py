@@ -17,7 +17,7 @@ from agra.linear_model import LinearData, LinearModel
 from agra.losses import Criterion, cross_entropy
 from agra.output_gradients import loss_and_gradient, losses_and_gradients
 from agra.sampling import RowSampler, Weights
-from agra.step import check_products, judge_trace
+from agra.step import judge_trace
 
 _TOGETHER = 64  # updates that are written into the ledger at a time
 
@@ -57,6 +57,9 @@ class LinearJudge:
         self.sampler = RowSampler(
             drawable, len(data.rows), weights=judging.weights, seed=judging.seed
         )
+        self._size = judging.comparison_size
+        if self._size is not None:
+            self._size = self.sampler.check_size(self._size)
         self._several = data.labels.ndim == 2
         self._complete = bool(labelled(data.labels).all())
         self._ledger = Ledger(len(data.rows), data.labels.shape[1] if self._several else None)
@@ -90,7 +93,7 @@ class LinearJudge:
 
     def _draw(self, count: int) -> Tensor:
         self._largest = max(self._largest, count)
-        size = self.judging.comparison_size or min(self._largest, self.sampler.num_rows)
+        size = self._size or min(self._largest, self.sampler.num_rows)
         return self.sampler.draw(size)[0]
 
     def _output_gradients(
@@ -116,7 +119,7 @@ class LinearJudge:
         trace = judged.trace(self._lengths if self._norms_at_once else None)
         if isinstance(rule, MultilabelRule):
             products = trace.compare_labels(judged.given, _squared_columns(gradient))
-            check_products(products)
+            products.check()
             return rule.decide(batch.labels, products)
         mask, weights, given = batch.mask, batch.weights, judged.given
         return judge_trace(

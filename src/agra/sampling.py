@@ -52,32 +52,31 @@ class ComparisonSampler:
         """How many samples there are to draw from."""
         return self.rows.num_rows
 
-    def draw_rows(self, size: int) -> Tensor:
-        """Row numbers of one comparison batch, in the order in which they were drawn.
-
-        Raises:
-            ValueError: A size below 1.
-        """
-        return self.rows.draw(size)[0]
-
     def check_size(self, size: int) -> int:
-        """The size, or all there is, said in a warning, if that is less.
-
-        Raises:
-            ValueError: A size below 1.
-        """
+        """The size, or all there is, said in a warning, if that is less."""
         return self.rows.check_size(size)
+
+    def draw_rows(self, size: int) -> Tensor:
+        """Row numbers of one comparison batch, in the order in which they were drawn."""
+        return self.rows.draw(size)[0]
 
     def draw(self, size: int) -> tuple[Inputs, Tensor]:
         """Inputs and given labels of one comparison batch.
 
         What a Dataset draws from torch's global random state is seeded by the sampler, and the
         global state is as it was afterwards.
+
+        Raises:
+            ValueError: A size below 1.
         """
+        return self.draw_with_rows(size)[:2]
+
+    def draw_with_rows(self, size: int) -> tuple[Inputs, Tensor, Tensor]:
+        """The same, and the row numbers in the order in which they were drawn."""
         rows, seed = self.rows.draw(size)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            return self.train_set.rows(rows)
+            return *self.train_set.rows(rows), rows
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs to draw the same batches."""

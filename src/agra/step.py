@@ -1,11 +1,12 @@
 """One step of AGRA, to be read beside Algorithms 1 and 2 of the paper.
 
 gradient = batch_gradient(model, comparison_inputs, comparison_labels)    # lines 3 and 4
-outputs, decisions = step.judge(model, inputs, labels, gradient)          # lines 5 to 16
+outputs, decisions = step.judge(model, Batch(inputs, labels), gradient)   # lines 5 to 16
 loss = learn(outputs, decisions, update_loss)                             # line 17
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +15,47 @@ from agra.comparison import check_gradient
 from agra.decisions import Decisions, MultilabelRule, Rule
 from agra.gradients import choose_engine
 from agra.gradients.as_found import buffer_version, judging, may_share_forward
-from agra.gradients.engine import Engine, Gradient, Products, Trace
-from agra.inputs import Inputs, all_finite, call, check_inputs, check_outputs
+from agra.gradients.engine import Engine, Gradient, Trace
+from agra.inputs import Inputs, call, check_inputs, check_outputs
 from agra.labels import check_labels, check_multilabel, sample_labelled
 from agra.losses import Criterion, batch_loss, find_criterion
 from agra.output_gradients import output_gradients
+
+
+class Batch(NamedTuple):
+    """A batch to be judged.
+
+    Attributes:
+        inputs: A tensor, or a tuple or dict of tensors.
+        labels: The given labels.
+        mask: (N, K), the classes that each sample may be relabelled to; None for all.
+        weights: (N,), what each sample weighs in both losses; None for the same.
+    """
+
+    inputs: Inputs
+    labels: Tensor
+    mask: Tensor | None = None
+    weights: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one judged batch gave.
+
+    Attributes:
+        loss: Over what was kept or relabelled; 0 with zero gradients if nothing was.
+        outputs: (N, K), as the update's forward pass gave them.
+        decisions: The verdicts.
+    """
+
+    loss: Tensor
+    outputs: Tensor
+    decisions: Decisions
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is left to learn from."""
+        return bool(self.decisions.dropped.all())
 
 
 @dataclass(frozen=True)
@@ -32,87 +69,85 @@ class Step:
     def judge(
         self,
         model: nn.Module,
-        inputs: Inputs,
-        labels: Tensor,
+        batch: Batch,
         comparison_gradient: Gradient,
         *,
-        mask: Tensor | None = None,
         graph: bool = False,
     ) -> tuple[Tensor, Decisions]:
         """Judge a batch: the outputs on which it was judged, and the verdicts.
 
         Args:
             model: Any module with outputs (N, K); judged in eval mode.
-            inputs: The update batch.
-            labels: Its given labels.
+            batch: The update batch.
             comparison_gradient: Of the comparison batch.
-            mask: (N, K), the classes that each sample may be relabelled to.
             graph: Whether the outputs should carry the model's graph, if the engine has it.
         """
         with judging(model):
             if isinstance(self.rule, MultilabelRule):
-                if mask is not None:
+                if batch.mask is not None:
                     raise ValueError(
                         "Expected `mask` to be None with several labels per sample, got a tensor; "
                         "entries are kept or dropped, never relabelled."
                     )
-                return self._judge_entries(
-                    self.rule, model, inputs, labels, comparison_gradient, graph
-                )
-            trace = self.engine.trace(model, inputs, comparison_gradient, graph=graph)
+                return self._judge_entries(self.rule, model, batch, comparison_gradient, graph)
+            trace = self.engine.trace(model, batch.inputs, comparison_gradient, graph=graph)
             check_outputs(model, trace.outputs)
-            check_labels(labels, *trace.outputs.shape)
-            return trace.outputs, judge_trace(self.criterion, self.rule, trace, labels, mask=mask)
+            check_labels(batch.labels, *trace.outputs.shape)
+            decisions = judge_trace(
+                self.criterion,
+                self.rule,
+                trace,
+                batch.labels,
+                mask=batch.mask,
+                weights=batch.weights,
+            )
+            return trace.outputs, decisions
 
     def update(
         self,
         model: nn.Module,
-        inputs: Inputs,
-        labels: Tensor,
+        batch: Batch,
         comparison_gradient: Gradient,
         *,
         update_loss: Criterion,
-        mask: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Decisions]:
-        """Judge a batch and compute the update's loss: loss, outputs and verdicts.
+    ) -> Update:
+        """Judge a batch and compute the update's loss.
 
         The forward pass of the judging is the update's own wherever train and eval mode agree.
         """
         graph = torch.is_grad_enabled() and may_share_forward(model)
         before = [buffer_version(buffer) for buffer in model.buffers()]
-        outputs, decisions = self.judge(
-            model, inputs, labels, comparison_gradient, mask=mask, graph=graph
-        )
+        outputs, decisions = self.judge(model, batch, comparison_gradient, graph=graph)
         moved = before != [buffer_version(buffer) for buffer in model.buffers()]
         if moved or not (graph and outputs.requires_grad):  # buffers move by the update alone
-            outputs = call(model, inputs)
-        return learn(outputs, decisions, update_loss), outputs, decisions
+            outputs = call(model, batch.inputs)
+        loss = learn(outputs, decisions, update_loss, batch.weights)
+        return Update(loss, outputs, decisions)
 
     def _judge_entries(
         self,
         rule: MultilabelRule,
         model: nn.Module,
-        inputs: Inputs,
-        labels: Tensor,
+        batch: Batch,
         label_gradients: Gradient,
         graph: bool,
     ) -> tuple[Tensor, Decisions]:
         def derive(outputs: Tensor) -> Tensor:
             check_outputs(model, outputs)
-            check_multilabel(labels, tuple(outputs.shape))
+            check_multilabel(batch.labels, tuple(outputs.shape))
             count = len(next(iter(label_gradients.values())))
             if count != outputs.shape[1]:
                 raise ValueError(
                     "Expected `comparison_gradients` to hold one gradient per label "
                     f"({outputs.shape[1]}), got {count}."
                 )
-            return output_gradients(self.criterion, outputs, [labels])[:, 0]
+            return output_gradients(self.criterion, outputs, [batch.labels], batch.weights)[:, 0]
 
         outputs, products = self.engine.compare_labels(
-            model, inputs, label_gradients, derive, graph=graph, norms=rule.may_need_norms
+            model, batch.inputs, label_gradients, derive, graph=graph, norms=rule.may_need_norms
         )
-        check_products(products)
-        return outputs, rule.decide(labels, products)
+        products.check()
+        return outputs, rule.decide(batch.labels, products)
 
 
 def judge_trace(
@@ -149,30 +184,25 @@ def judge_trace(
     wanted = rule.norms_wanted(candidates, products.dots)
     if wanted is not None and not products.has_norms(wanted):
         products = trace.compare(derivatives, wanted)
-    check_products(products)
+    products.check()
     return rule.decide(candidates, products)
 
 
-def check_products(products: Products) -> None:
-    """Refuse what no verdict can come from.
-
-    Raises:
-        ValueError: NaN or infinity in the dot products.
-    """
-    if not all_finite(products.dots):
-        raise ValueError(
-            "Expected finite gradients, got NaN or infinity from finite outputs; look for a "
-            "criterion without a derivative at these outputs, or an overflow in the comparison "
-            "gradient."
-        )
-
-
-def learn(outputs: Tensor, decisions: Decisions, update_loss: Criterion) -> Tensor:
+def learn(
+    outputs: Tensor,
+    decisions: Decisions,
+    update_loss: Criterion,
+    weights: Tensor | None = None,
+) -> Tensor:
     """The update loss over what was kept or relabelled; 0 with zero gradients if nothing was."""
     rows = sample_labelled(decisions.labels)
+    if weights is not None:
+        rows = rows & (weights > 0)
     if not bool(rows.any()):
         return outputs[:0].sum()
-    return batch_loss(update_loss, outputs, decisions.labels, rows, argument="update_loss")
+    return batch_loss(
+        update_loss, outputs, decisions.labels, rows, weights=weights, argument="update_loss"
+    )
 
 
 def decide(
@@ -212,7 +242,7 @@ def decide(
     rule = Rule() if rule is None else rule
     found = _prepare(model, inputs, labels, comparison_gradient, rule, engine)
     step = Step(find_criterion(criterion), rule, found)
-    return step.judge(model, inputs, labels, comparison_gradient)[1]
+    return step.judge(model, Batch(inputs, labels), comparison_gradient)[1]
 
 
 def decide_multilabel(
@@ -249,7 +279,7 @@ def decide_multilabel(
     rule = MultilabelRule() if rule is None else rule
     found = _prepare(model, inputs, labels, comparison_gradients, rule, engine)
     step = Step(find_criterion(criterion, multilabel=True), rule, found)
-    return step.judge(model, inputs, labels, comparison_gradients)[1]
+    return step.judge(model, Batch(inputs, labels), comparison_gradients)[1]
 
 
 def _prepare(

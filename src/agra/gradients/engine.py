@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from agra.gradients.parameters import linear_layer
-from agra.inputs import Inputs, call
+from agra.inputs import Inputs, all_finite, call
 
 Gradient = dict[str, Tensor]  # named as model.named_parameters() names them
 
@@ -40,6 +40,19 @@ class Products:
         """Whether every squared norm that is wanted is there."""
         norms = self.squared_norms
         return norms is not None and not bool((wanted & norms.isnan()).any())
+
+    def check(self) -> None:
+        """Refuse what no verdict can come from.
+
+        Raises:
+            ValueError: NaN or infinity in the dot products.
+        """
+        if not all_finite(self.dots):
+            raise ValueError(
+                "Expected finite gradients, got NaN or infinity from finite outputs; look for a "
+                "criterion without a derivative at these outputs, or an overflow in the comparison "
+                "gradient."
+            )
 
     def cosine(self, eps: float = 0.0) -> Tensor:
         """The similarity score, Eq. (1): NaN where a norm is missing, 0 for a zero gradient.
