@@ -181,9 +181,9 @@ class Ledger:
             raise ValueError(
                 f"Expected a ledger of shape {self.shape}, as the training set, got {shape}."
             )
-        self.totals = {name: part.clone() for name, part in state["totals"].items()}
+        self.totals = {name: state["totals"][name].clone() for name in _TOTALS}
         self.epochs = [
-            {name: part.clone() for name, part in epoch.items()} for epoch in state["epochs"]
+            {name: epoch[name].clone() for name in _PER_EPOCH} for epoch in state["epochs"]
         ]
         self.updates = [(int(k), int(d), int(r)) for k, d, r in state["updates"].tolist()]
         self._judged_in_epoch = int(state["judged_in_epoch"])

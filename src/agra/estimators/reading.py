@@ -86,4 +86,5 @@ def read_validation(
         )
     if bool(labels.isnan().any() if labels.ndim == 2 else (labels < 0).any()):
         raise ValueError("Expected `validation` to have a label for every row, got missing ones.")
-    return features, labels.numpy() if labels.ndim == 2 else classes[labels.numpy()]
+    # as it was passed: scorers ask the estimator, which looks at names
+    return validation[0], labels.numpy() if labels.ndim == 2 else classes[labels.numpy()]

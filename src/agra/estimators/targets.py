@@ -61,7 +61,9 @@ def _labels(y: Any) -> Array:
         for place, label in enumerate(y):
             labels[place] = label
         return labels
-    if isinstance(y, pd.Series | pd.Index) or (isinstance(y, pd.DataFrame) and y.shape[1] == 1):
+    if isinstance(y, pd.DataFrame) and y.shape[1] == 1:
+        y = y.iloc[:, 0]
+    if isinstance(y, pd.Series | pd.Index):
         y = y.to_numpy()
         if y.dtype == object and all(isinstance(label, str) for label in y.flat):
             y = y.astype(str)
