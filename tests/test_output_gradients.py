@@ -231,6 +231,13 @@ def test_softmax_gradients_of_a_sample_sum_to_zero(criterion):
     assert found.abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("criterion", [cross_entropy, soft_f1])
+def test_soft_rows_need_not_sum_to_one(criterion):
+    outputs, labels = normal(5, 3), labels_of("soft", 5, 3) * torch.arange(1.0, 6).unsqueeze(1)
+    expected = by_autograd(criterion, outputs, labels)
+    check(loss_and_gradient(criterion, outputs, labels), expected)
+
+
 # types
 
 

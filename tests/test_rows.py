@@ -168,6 +168,21 @@ def test_empty_rows_and_columns_of_zeros(guise):
         check(rest, dense[count:])
 
 
+@each_guise
+def test_batches_of_many_entries_equal_numpy(guise):
+    dense = matrix(300, 40)
+    dense[::7] = 0
+    rows = as_rows(GUISES[guise](dense), torch.float64)
+    numbers = torch.randint(300, (700,), generator=torch.Generator().manual_seed(0))
+    taken, expected = rows.take(numbers), dense[numbers.numpy()]
+    assert np.count_nonzero(expected) > 2**13
+    check(taken, expected)
+    first, rest = taken.split(350)
+    check(first, expected[:350])
+    check(rest.take(torch.arange(349, -1, -1)), expected[350:][::-1])
+    check(rows, dense)  # still what they were
+
+
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 def test_norms_of_very_many_rows(kind):
     size = 2**17 + 3  # they are computed some 65,536 at a time

@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from agra.decisions import Decisions
 from agra.labels import is_soft, labelled, sample_labelled
@@ -215,7 +216,9 @@ def given_probabilities(outputs: Tensor, labels: Tensor, *, several: bool) -> Te
         probabilities = outputs.float().sigmoid()
         given = torch.where(labels == 1, probabilities, 1 - probabilities)
         return given.masked_fill(~labelled(labels), torch.nan)
-    probabilities = softmax(outputs.float())
+    count = len(labels)
+    # whole vectors of rows: the last digit must not depend on how many rows come together
+    probabilities = softmax(functional.pad(outputs.float(), (0, 0, 0, -count % 64)))[:count]
     if is_soft(labels):
         given = (probabilities * labels).sum(dim=1)
     else:

@@ -110,8 +110,8 @@ def f1_per_column(
     if shares is not None:
         counted, wanted = probabilities * shares, truth * shares
     # fp + fn + 2 tp = sum of probabilities + sum of truth
-    denominator = (counted + wanted).sum(dim=-2) + F1_EPSILON
-    return torch.linalg.vecdot(counted, truth, dim=-2) * 2 / denominator, denominator
+    denominator = (counted + wanted).sum(dim=-2).add(F1_EPSILON)
+    return torch.linalg.vecdot(counted, truth, dim=-2).mul(2) / denominator, denominator
 
 
 def known_entries(outputs: Tensor, labels: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:

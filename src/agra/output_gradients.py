@@ -30,6 +30,7 @@ from agra.losses import (
 )
 
 _NUMBERS = 2**20  # of outputs that are differentiated at a time
+_TINY = 1e-30  # in place of 0, where nothing weighs anything
 
 
 def output_gradients(
@@ -120,7 +121,9 @@ def losses_and_gradients(
     if weights is not None:
         rows = rows & (weights != 0)
     counted = rows.to(values.dtype) if weights is None else weights * rows
-    losses, gradients = closed(values, labels.where(known, 0) if single else labels, counted)
+    if single:
+        labels = labels.where(known, 0) if labels.ndim == 3 else labels.clamp(min=0)
+    losses, gradients = closed(values, labels, counted)
     return losses.where(rows.any(dim=1), 0), gradients
 
 
@@ -174,22 +177,20 @@ def _by_autograd(
 
 
 def _cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
-    logs = log_softmax(values)
-    shares: Any = 1 / max(1, values.shape[1])
-    if weights is not None:
-        sums = weights.sum(dim=1, keepdim=True)
-        shares = (weights / torch.where(sums > 0, sums, 1)).unsqueeze(2)
+    logs = log_softmax(values).expand(len(labels), -1, -1)
     if labels.ndim == 3:
         truth = labels.to(values.dtype)
         gradients = logs.exp() * truth.sum(dim=2, keepdim=True) - truth
-        entries = (logs * truth).sum(dim=2, keepdim=True)
+        entries = (logs * truth).sum(dim=2)
     else:
         places = labels.long().unsqueeze(2)
-        logs = logs.expand(len(labels), -1, -1)
-        entries = logs.gather(2, places)
-        gradients = logs.exp()
-        gradients.scatter_(2, places, entries.exp() - 1)
-    return -(entries * shares).sum(dim=(1, 2)), gradients.mul_(shares)
+        chosen = logs.gather(2, places)
+        gradients, entries = logs.exp(), chosen.squeeze(2)
+        gradients.scatter_(2, places, chosen.expm1())  # p - 1, to the last digit
+    if weights is None:
+        return entries.mean(dim=1).neg_(), gradients.div_(max(1, values.shape[1]))
+    shares = weights / weights.sum(dim=1, keepdim=True).clamp(min=_TINY)
+    return torch.linalg.vecdot(entries, shares).neg_(), gradients.mul_(shares.unsqueeze(2))
 
 
 def _soft_f1(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
@@ -229,8 +230,9 @@ def _f1_slopes(
     probabilities: Tensor, truth: Tensor, shares: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     f1, denominator = f1_per_column(probabilities, truth, shares)
-    factor = (2 / f1.shape[1]) / denominator
-    slopes = ((f1 / 2).unsqueeze(1) - truth).mul_(factor.unsqueeze(1))
+    # the derivative of F1 is (2 truth - F1) over its denominator
+    slopes = torch.add(f1.unsqueeze(1), truth, alpha=-2)
+    slopes.div_(denominator.mul_(f1.shape[1]).unsqueeze(1))
     return 1 - f1.mean(dim=1), slopes if shares is None else slopes.mul_(shares)
 
 

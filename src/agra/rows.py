@@ -13,6 +13,7 @@ from agra.inputs import from_array
 _Array = np.ndarray[Any, Any]
 
 _CHUNK = 2**16  # rows whose squares exist at a time
+_FEW = 2**12  # entries that are taken faster than SciPy checks what it is asked for
 
 
 class Rows(ABC):
@@ -85,6 +86,9 @@ class SparseRows(Rows):
         counts = self._starts[numbers + 1] - firsts
         starts = np.zeros(len(counts) + 1, dtype=self._starts.dtype)
         np.cumsum(counts, out=starts[1:])
+        if starts[-1] > _FEW:  # row by row, not entry by entry
+            taken = self._shell(sparse.csr_array, self.shape)[numbers]
+            return self._like(starts, taken.indices, taken.data)
         places = np.repeat(firsts - starts[:-1], counts)
         places += np.arange(len(places), dtype=places.dtype)
         return self._like(starts, self._columns[places], self._values[places])

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from scipy import sparse
 from torch import Tensor, nn
 
 from agra.decisions import MultilabelRule, Rule
@@ -242,14 +243,16 @@ def outputs_of(model: nn.Module, features: Any) -> "np.ndarray[Any, Any]":
 def for_each_part(model: nn.Module, features: Any, use: Callable[[Any], object]) -> None:
     """Pass the outputs on in parts: all rows times all classes may be too much to hold."""
     if isinstance(model, LinearModel):
-        # in double precision a row's outputs do not depend on the rows beside it
-        weight, bias = model.weight.double(), model.bias.double()
+        # a row's outputs must not depend on the rows beside it, as they do in dense products: there
+        # the last digits of double precision hide it
+        kind = torch.float32 if sparse.issparse(features) else torch.float64
+        weight, bias = model.weight.to(kind), model.bias.double()
     else:
         model.eval()
         device = next(model.parameters()).device
     for start in range(0, max(1, features.shape[0]), _PART):
         part = features[start : start + _PART]
         if isinstance(model, LinearModel):
-            use((as_rows(part, torch.float64).times(weight) + bias).numpy())
+            use((as_rows(part, kind).times(weight).double() + bias).numpy())
         else:
             use(call(model, as_inputs(part).to(device)).double().cpu().numpy())
