@@ -27,6 +27,10 @@ docs: .venv/installed-docs
 benchmarks: .venv/installed-benchmarks
 	$(BIN)/python benchmarks/step_cost.py
 	$(BIN)/python benchmarks/draw_cost.py
+	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/learner_cost.py
+	$(BIN)/python benchmarks/label_errors.py
+	$(BIN)/python benchmarks/accuracy.py
 
 clean:
 	rm -rf .venv build site

@@ -4,7 +4,8 @@
 
 IMAGES is the folder of CIFAR-10's binary batches, MODEL a ResNet-50 as a Hugging Face folder. The
 images are enlarged to 128 pixels; the 2,048 pooled outputs are reduced by a PCA fitted on the
-50,000 training images, which come first, then the 10,000 test images. Takes half an hour or more.
+50,000 training images, which come first, then the 10,000 test images. Takes ten minutes on two
+cores with bfloat16 instructions, longer without.
 """
 
 from pathlib import Path
@@ -30,6 +31,7 @@ def main(*, images: Path, model: Path, output: Path, pixels: int) -> None:
     parts = [np.fromfile(images / name, np.uint8).reshape(-1, 3073) for name in _FILES]
     records = np.concatenate(parts)
     network = AutoModel.from_pretrained(model).eval()
+    network = network.to(memory_format=torch.channels_last)  # half as fast again on a CPU
     processor = AutoImageProcessor.from_pretrained(model)
     mean, std = (
         torch.tensor(part).view(1, 3, 1, 1) for part in (processor.image_mean, processor.image_std)
@@ -38,7 +40,8 @@ def main(*, images: Path, model: Path, output: Path, pixels: int) -> None:
     with click.progressbar(range(0, len(records), _BATCH)) as starts, torch.inference_mode():
         for start in starts:
             pixels_in = records[start : start + _BATCH, 1:].reshape(-1, 3, 32, 32)
-            batch = torch.from_numpy(pixels_in).float() / 255
+            batch = torch.from_numpy(pixels_in).float().div(255)
+            batch = batch.contiguous(memory_format=torch.channels_last)
             batch = functional.interpolate(batch, size=pixels, mode="bicubic").clamp(0, 1)
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 pooled = network((batch - mean) / std).pooler_output

@@ -97,7 +97,7 @@ def write(path: Path, result: dict[str, Any]) -> None:
 
 
 def show(
-    headers: list[str], sections: list[list[list[str]]], *, words: int = 1, markdown: bool
+    headers: list[str], sections: list[list[list[str]]], words: int = 1, *, markdown: bool
 ) -> None:
     """Print a table: the first columns are words, the others figures."""
     if markdown:

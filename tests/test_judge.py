@@ -568,3 +568,60 @@ def test_the_error_of_an_update_loss_names_it():
     judge = Agra(network(), (x, y), update_loss=nn.CrossEntropyLoss(reduction="none"))
     with pytest.raises(ValueError, match=r"Expected `update_loss` to return a scalar .*\.mean\(\)"):
         judge.loss(x, y)
+
+
+def test_weights_of_samples_count_in_both_losses():
+    x, y = data()
+    weights = torch.linspace(0, 2, 80)
+    model = network()
+    judge = Agra(model, (x, y), sample_weight=weights, seed=3)
+    sampler = ComparisonSampler(TrainSet((x, y)), seed=3)
+    ids = torch.arange(10, 26)
+    found = judge.update(x[ids], y[ids].roll(1), ids)
+    inputs, labels, rows = sampler.draw_with_rows(16)
+    gradient = batch_gradient(model, inputs, labels, sample_weight=weights[rows])
+    expected = torch.autograd.grad(
+        nn.functional.cross_entropy(model(inputs), labels, reduction="none")
+        @ (weights[rows] / weights[rows].sum()),
+        list(model.parameters()),
+    )
+    for part, own in zip(gradient.values(), expected, strict=True):
+        torch.testing.assert_close(part, own)
+    decisions = decide(model, x[ids], y[ids].roll(1), gradient)  # weights change no sign
+    assert torch.equal(found.decisions.kept, decisions.kept)
+    kept = decisions.kept
+    losses = nn.functional.cross_entropy(model(x[ids]), y[ids].roll(1), reduction="none")
+    own = weights[ids][kept]
+    torch.testing.assert_close(found.loss, losses[kept] @ own / own.sum())
+
+
+def test_weights_of_samples_in_algorithm_2():
+    x, y = data()
+    matrix = torch.nn.functional.one_hot(y).float()
+    weights = torch.linspace(0, 2, 80)
+    model = network()
+    judge = Agra(model, (x, matrix), criterion="bce", sample_weight=weights, seed=3)
+    ids = torch.arange(16)
+    found = judge.update(x[ids], matrix[ids], ids)
+    kept, own = found.decisions.kept, weights[ids].unsqueeze(1)
+    losses = nn.functional.binary_cross_entropy_with_logits(
+        model(x[ids]), matrix[ids], reduction="none"
+    )
+    shares = kept * own
+    expected = ((losses * shares).sum(dim=0) / shares.sum(dim=0).clamp(min=1e-9)).mean()
+    torch.testing.assert_close(found.loss, expected)
+
+
+def test_weights_of_samples_that_cannot_work():
+    x, y = data()
+    with pytest.raises(ValueError, match="Expected `sample_weight` to be 80 finite numbers"):
+        Agra(network(), (x, y), sample_weight=torch.ones(3))
+    with pytest.raises(ValueError, match="Expected `sample_weight` to be 80 finite numbers"):
+        Agra(network(), (x, y), sample_weight=-torch.ones(80))
+    judge = Agra(network(), (x, y), sample_weight=torch.ones(80))
+    with pytest.raises(
+        ValueError, match="Expected `ids` to look up `sample_weight` with, got None"
+    ):
+        judge.update(x, y)
+    only_zeros = Agra(network(), (x, y), sample_weight=torch.zeros(80))
+    assert only_zeros.update(x, y, torch.arange(80)).decisions.dropped.all()

@@ -21,7 +21,7 @@ from agra.rows import as_rows
 from agra.sampling import RowSampler
 
 NAMES = {"kept": KEPT, "dropped": DROPPED, "relabelled": RELABELLED}
-repeatable = settings(max_examples=30, deadline=None, derandomize=True)
+repeatable = settings(max_examples=25, deadline=None, derandomize=True)
 
 
 # the judge by hand, on a plain linear layer with autograd
@@ -384,6 +384,22 @@ def test_more_than_there_is_means_all():
     with pytest.warns(UserWarning, match="to be at most 40.*got 400; using all of them"):
         found = scores(400)
     torch.testing.assert_close(found, scores(40), equal_nan=True)
+
+
+def test_more_than_there_is_is_said_once():
+    x, labels = single()
+    with pytest.warns(UserWarning, match="got 400; using all of them") as said:
+        judge = judge_of(x, data_of(x, labels), Judging(comparison_size=400))
+    assert len(said) == 1
+    for rows in torch.arange(40).split(10):
+        judge.decide(rows)  # here a warning is an error
+
+
+def test_a_size_below_one_is_refused_at_once():
+    x, labels = single()
+    for size in (0, -1):
+        with pytest.raises(ValueError, match=f"`comparison_size` to be at least 1, got {size}"):
+            judge_of(x, data_of(x, labels), Judging(comparison_size=size))
 
 
 def test_who_has_no_label_or_weighs_nothing_is_never_drawn():

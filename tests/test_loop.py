@@ -146,7 +146,40 @@ def test_a_loss_that_is_not_finite_is_said():
         loop.run()
 
 
+def test_learners_that_cannot_work():
+    x, y = torch.randn(6, 2), torch.tensor([0, 1] * 3)
+    model, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(ValueError, match="Expected `judge` to judge `model`, got one of another"):
+        ModuleLearner(model, (x, y), optimizer, judge=Agra(other, (x, y)))
+    with pytest.raises(ValueError, match="Expected `update_loss` and `sample_weight` to be None"):
+        ModuleLearner(model, (x, y), optimizer, judge=Agra(model, (x, y)), update_loss="f1")
+    with pytest.raises(ValueError, match="Expected `labels` of a single-label criterion to be cl"):
+        ModuleLearner(model, (x, y.float()), optimizer)
+    with pytest.raises(ValueError, match="Expected `update_loss` to be one of"):
+        ModuleLearner(model, (x, y), optimizer, update_loss="f2")
+
+
+def test_plain_training_on_several_labels_and_on_weights():
+    x = torch.randn(8, 2)
+    model = nn.Linear(2, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    matrix = torch.tensor([[1.0, 1.0, 0.0]] * 8)
+    found = ModuleLearner(model, (x, matrix), optimizer).learn(torch.arange(8))
+    assert found > 0
+    twin = nn.Linear(2, 3)
+    weights = torch.tensor([1.0, 2.0] * 4)
+    labels = torch.tensor([0, 1] * 4)
+    expected = nn.functional.cross_entropy(twin(x), labels, reduction="none") @ weights / 12
+    learner = ModuleLearner(
+        twin, (x, labels), torch.optim.SGD(twin.parameters(), lr=0.1), sample_weight=weights
+    )
+    assert learner.learn(torch.arange(8)) == pytest.approx(expected.item(), rel=1e-5)
+
+
 def test_numbers_out_of_range():
+    with pytest.raises(TypeError, match=r"Expected `epochs` to be a whole number, got 1\.5"):
+        problem(epochs=1.5)
     with pytest.raises(ValueError, match="Expected `epochs` to be at least 1, got 0"):
         problem(epochs=0)
     with pytest.raises(ValueError, match="Expected `validate` with patience=2, got None"):

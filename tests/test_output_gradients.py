@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn import functional
 
 from agra import IGNORE_LABEL
 from agra.losses import (
@@ -190,6 +191,20 @@ def test_a_users_criterion_is_given_the_weights_of_who_counts():
     expected[1, 1, 0] = 2 * 1.0 * outputs[1, 0]
     expected[3, :, 0] = 2 * 2.0 * (outputs[3, 0] - 1)
     check(found, expected)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_users_criterion_is_differentiated_where_autograd_is_switched_off(mode):
+    def own(outputs, labels, weights):
+        return functional.cross_entropy(outputs, labels, reduction="none") @ weights
+
+    with mode():  # so that all of these are made in it
+        outputs, labels = normal(4, 2), torch.tensor([1, IGNORE_LABEL, 0, 1])
+        weights = torch.tensor([0.5, 1.0, 0.0, 2.0]).double()
+        found = output_gradients(own, outputs, [labels, labels.clamp(min=0)], weights)
+    parts = outputs.clone(), labels.clone(), weights.clone()
+    check(found[:, 0], by_autograd(own, *parts)[1])
+    check(found[:, 1], by_autograd(own, parts[0], parts[1].clamp(min=0), parts[2])[1])
 
 
 def test_a_users_criterion_is_asked_batch_by_batch():

@@ -4,6 +4,7 @@ A tuple is passed as ``model(*inputs)``, a dict as ``model(**inputs)``. Rows are
 matrices count as tensors; torch cannot select their rows, so `take` does.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -134,7 +135,7 @@ def _take_csr(matrix: Tensor, rows: Tensor) -> Tensor:
 def call(model: nn.Module, inputs: Inputs, parameters: dict[str, Tensor] | None = None) -> Tensor:
     """The model's outputs (N, K), with other parameters in place of its own if given.
 
-    Models that return an object with ``logits``, as Hugging Face's do, are understood.
+    Models that return an object or a dict with ``logits``, as Hugging Face's do, are understood.
 
     Raises:
         ValueError: The model returned no (N, K) tensor.
@@ -146,6 +147,8 @@ def call(model: nn.Module, inputs: Inputs, parameters: dict[str, Tensor] | None 
         outputs = model(*args, **kwargs)
     else:
         outputs = functional_call(model, parameters, args, kwargs)
+    if isinstance(outputs, Mapping) and "logits" in outputs:
+        outputs = outputs["logits"]
     outputs = getattr(outputs, "logits", outputs)
     wanted = num_rows(inputs)
     if not isinstance(outputs, Tensor) or outputs.ndim != 2 or outputs.shape[0] != wanted:
@@ -200,7 +203,7 @@ def all_finite(part: Tensor) -> bool:
     """Whether a tensor holds neither NaN nor infinity."""
     part = part.detach()
     # a finite sum says so in one pass; that of finite numbers may overflow
-    return bool(part.sum().isfinite()) or bool(part.isfinite().all())
+    return math.isfinite(part.sum().item()) or bool(part.isfinite().all())
 
 
 def _values(part: Tensor) -> Tensor:

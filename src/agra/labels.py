@@ -14,6 +14,13 @@ def is_soft(labels: Tensor) -> bool:
     return labels.ndim == 2
 
 
+def is_distribution(labels: Tensor) -> bool:
+    """Whether a matrix of labels holds class probabilities, not one 0/1 entry per label."""
+    if not labels.is_floating_point():
+        return False
+    return bool(((labels.sum(dim=1) - 1).abs() <= 1e-3).all())
+
+
 def labelled(labels: Tensor) -> Tensor:
     """Which samples (or, for several labels, which entries) carry a label: a boolean tensor.
 

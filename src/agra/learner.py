@@ -9,9 +9,15 @@ from torch import Tensor, nn
 
 from agra.inputs import Inputs, call, transform
 from agra.judge import Agra
-from agra.labels import sample_labelled
+from agra.labels import check_labels, is_distribution, sample_labelled
 from agra.ledger import Ledger
-from agra.losses import Criterion, batch_loss, cross_entropy
+from agra.losses import (
+    Criterion,
+    batch_loss,
+    binary_cross_entropy,
+    cross_entropy,
+    find_criterion,
+)
 from agra.train_set import TrainSet
 
 Counts = tuple[int, int, int]  # kept, dropped, relabelled
@@ -62,8 +68,13 @@ class ModuleLearner(Learner):
         train_set: ``(inputs, labels)``, a map-style Dataset or a `TrainSet`.
         optimizer: Of the model's parameters.
         judge: Judges every batch; None trains on all labels as given.
-        update_loss: Without a judge, the loss to learn with.
+        update_loss: Without a judge, the loss to learn with, a name or a callable; None for
+            cross-entropy, or the masked BCE for a 0/1 matrix of labels. A judge has its own.
         sample_weight: Without a judge, what each sample weighs in it; None for the same.
+
+    Raises:
+        ValueError: A judge of another model, a loss beside a judge, or labels that cannot be
+            learned from.
 
     Example:
         >>> model, rows = nn.Linear(2, 2), (torch.eye(2), [0, 1])
@@ -79,13 +90,28 @@ class ModuleLearner(Learner):
         optimizer: torch.optim.Optimizer,
         *,
         judge: Agra | None = None,
-        update_loss: Criterion = cross_entropy,
+        update_loss: str | Criterion | None = None,
         sample_weight: Tensor | None = None,
     ) -> None:
+        if judge is not None and judge.model is not model:
+            raise ValueError("Expected `judge` to judge `model`, got one of another model.")
+        if judge is not None and not (update_loss is None and sample_weight is None):
+            raise ValueError(
+                "Expected `update_loss` and `sample_weight` to be None beside a judge, which has "
+                "its own, got others; pass them to agra.Agra."
+            )
         self.model, self.optimizer, self.judge = model, optimizer, judge
         self.train_set = train_set if isinstance(train_set, TrainSet) else TrainSet(train_set)
         self.num_rows = len(self.train_set)
-        self.update_loss, self.sample_weight = update_loss, sample_weight
+        labels = self.train_set.labels
+        several = labels is not None and labels.ndim == 2 and not is_distribution(labels)
+        if labels is not None and not several and update_loss is None:
+            check_labels(labels, self.num_rows, None)
+        default = binary_cross_entropy if several else cross_entropy
+        self.update_loss = find_criterion(
+            update_loss or default, multilabel=several, argument="update_loss"
+        )
+        self.sample_weight = sample_weight
         self._counts: Counts = (0, 0, 0)
 
     @property

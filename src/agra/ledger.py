@@ -54,7 +54,7 @@ class Ledger:
         if size < 1:
             raise ValueError(f"Expected `size` to be at least 1, got {size}.")
         self.shape = (size,) if num_labels is None else (size, num_labels)
-        self.totals = {name: torch.zeros(self.shape, dtype=kind) for name, kind in _TOTALS.items()}
+        self.totals = {name: self._zeros(kind) for name, kind in _TOTALS.items()}
         self.totals["new_label"].fill_(-1)
         for name in ("score_last", "probability_last"):
             self.totals[name].fill_(torch.nan)
@@ -62,14 +62,15 @@ class Ledger:
         self.updates: list[tuple[int, int, int]] = []
         self._judged_in_epoch = 0
 
+    def _zeros(self, kind: torch.dtype) -> Tensor:
+        return torch.zeros(self.shape, dtype=kind, device="cpu")
+
     def start_epoch(self) -> None:
         """Begin a new column of the history.
 
         A loop need not call it: a sample that comes again after half of all were judged begins one.
         """
-        self.epochs.append(
-            {name: torch.zeros(self.shape, dtype=kind) for name, kind in _PER_EPOCH.items()}
-        )
+        self.epochs.append({name: self._zeros(kind) for name, kind in _PER_EPOCH.items()})
         self._judged_in_epoch = 0
 
     def record(

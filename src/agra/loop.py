@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -70,6 +71,7 @@ class Loop:
         history: One `Epoch` after the other.
 
     Raises:
+        TypeError: Numbers that are not whole.
         ValueError: Numbers out of range, or ``patience`` without ``validate``.
 
     Example:
@@ -95,6 +97,8 @@ class Loop:
         seed: int = 0,
     ) -> None:
         for name, value in (("epochs", epochs), ("batch_size", batch_size), ("patience", patience)):
+            if value is not None and not isinstance(value, Integral):
+                raise TypeError(f"Expected `{name}` to be a whole number, got {value!r}.")
             if value is not None and value < 1:
                 raise ValueError(f"Expected `{name}` to be at least 1, got {value}.")
         if patience is not None and validate is None:

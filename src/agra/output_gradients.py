@@ -124,7 +124,9 @@ def losses_and_gradients(
     if single:
         labels = labels.where(known, 0) if labels.ndim == 3 else labels.clamp(min=0)
     losses, gradients = closed(values, labels, counted)
-    return losses.where(rows.any(dim=1), 0), gradients
+    if closed is not _cross_entropy:  # which is 0 of nothing by itself
+        losses = losses.where(rows.any(dim=1), 0)
+    return losses, gradients
 
 
 def _together(columns: Tensor | Sequence[Tensor]) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from agra.inputs import Inputs
-from agra.labels import is_soft, sample_labelled
+from agra.labels import is_distribution, is_soft, sample_labelled
 from agra.names import check_name, warn_caller
 from agra.train_set import TrainSet
 
@@ -138,7 +138,7 @@ class RowSampler:
                 "without `targets` or `labels`; pass labels=."
             )
         labels = labels.cpu() if self._rows is None else labels[self._rows].cpu()
-        if labels.ndim == 2 and not _sums_to_one(labels):
+        if labels.ndim == 2 and not is_distribution(labels):
             raise ValueError(
                 'Expected weights="uniform" for several labels per sample, got '
                 '"inverse-frequency"; a sample has no single class to count.'
@@ -149,11 +149,12 @@ class RowSampler:
         return self._below(self.num_rows, count)
 
     def _by_class(self, labels: Tensor) -> tuple[Callable[[int], Tensor], Tensor]:
-        _, classes, counts = labels.unique(return_inverse=True, return_counts=True)
-        members = classes.argsort(stable=True)
+        ordered, members = labels.sort(stable=True)
+        counts = ordered.unique_consecutive(return_counts=True)[1]
         starts = counts.cumsum(0) - counts
         self._classes = members, starts, counts
-        return self._guess_by_class, counts.double().reciprocal()[classes]
+        weights = counts.double().reciprocal().repeat_interleave(counts)
+        return self._guess_by_class, torch.empty_like(weights).scatter_(0, members, weights)
 
     def _guess_by_class(self, count: int) -> Tensor:
         # every class has the same total weight: a class, then a member of it
@@ -288,9 +289,3 @@ def _first_seen(guesses: Tensor) -> Tensor:
     new = torch.ones_like(ordered, dtype=torch.bool)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     return torch.empty_like(new).scatter_(1, places, new)
-
-
-def _sums_to_one(labels: Tensor) -> bool:
-    if not labels.is_floating_point():
-        return False
-    return bool(((labels.sum(dim=1) - 1).abs() <= 1e-3).all())

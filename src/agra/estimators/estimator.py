@@ -1,6 +1,5 @@
 """What the estimators for one label and for several have in common."""
 
-import numbers
 import os
 from abc import abstractmethod
 from typing import Any, Literal, Self
@@ -185,20 +184,17 @@ class AgraEstimator(BaseEstimator):
         return model
 
     def _loop(self, model: nn.Module, found: Training, epochs: Any, held_out: Any) -> Loop:
-        for name, value in (("epochs", epochs), ("batch_size", self.batch_size)):
-            if not isinstance(value, numbers.Integral):
-                raise TypeError(f"Expected `{name}` to be a whole number, got {value!r}.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1)) + self._chunks
-        learner = training.make_learner(self, model, self._optimizer, found, self._rule(), seed)
         self.model_ = model
+        learner = training.make_learner(self, found, self._rule(), seed)
         validate = None
         if held_out is not None:
             scorer = get_scorer(self.scoring or self._default_scoring)
             validate = lambda _: scorer(self, *held_out)  # noqa: E731
         return Loop(
             learner,
-            epochs=int(epochs),
-            batch_size=int(self.batch_size),
+            epochs=epochs,
+            batch_size=self.batch_size,
             validate=validate,
             patience=self.patience,
             keep_best=self.selection != "last",
@@ -250,19 +246,6 @@ class AgraEstimator(BaseEstimator):
             ValueError: After a fit without judging.
         """
         return self._judged().summary(self.classes_)
-
-    def _restore_model(self, tensors: dict[str, Tensor], optimizer: dict[str, Tensor]) -> None:
-        """The weights, and how far the optimizer is, from a file."""
-        model = training.make_model(self, len(self.classes_))
-        model.load_state_dict(tensors)
-        self.model_ = model
-        self._optimizer = training.make_optimizer(self, model, self.learning_rate_)
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, part in optimizer.items():
-            place, _, own = name.partition(".")
-            state.setdefault(int(place), {})[own] = part
-        found = self._optimizer.state_dict()
-        self._optimizer.load_state_dict({**found, "state": state})
 
     def _judged(self) -> LabelIssues:
         check_is_fitted(self)

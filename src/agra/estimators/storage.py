@@ -18,6 +18,7 @@ from safetensors.torch import save as bytes_of
 from torch import Tensor
 
 import agra
+from agra.estimators.training import make_model, make_optimizer
 from agra.issues import LabelIssues
 from agra.ledger import Ledger
 from agra.linear_model import LinearModel
@@ -225,9 +226,24 @@ def _restore(
     for name, part in tensors.items():
         group, _, own = name.partition(".")
         groups.setdefault(group, {})[own] = part
-    estimator._restore_model(groups["model"], groups.get("optimizer", {}))
+    _restore_model(estimator, groups["model"], groups.get("optimizer", {}))
     estimator._issues = LabelIssues(**groups["issues"]) if "issues" in groups else None
     estimator.ledger_ = _ledger(groups.get("ledger"), config["epochs_in_ledger"])
+
+
+def _restore_model(
+    estimator: "AgraEstimator", weights: dict[str, Tensor], moments: dict[str, Tensor]
+) -> None:
+    """The weights, and how far the optimizer is."""
+    model = make_model(estimator, len(estimator.classes_))
+    model.load_state_dict(weights)
+    optimizer = make_optimizer(estimator, model, estimator.learning_rate_)
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, part in moments.items():
+        place, _, own = name.partition(".")
+        state.setdefault(int(place), {})[own] = part
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    estimator.model_, estimator._optimizer = model, optimizer
 
 
 def _ledger(parts: dict[str, Tensor] | None, epochs: int) -> Ledger | None:

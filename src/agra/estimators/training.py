@@ -30,7 +30,8 @@ from agra.train_set import TrainSet
 if TYPE_CHECKING:
     from agra.estimators.estimator import AgraEstimator
 
-_PART = 2**14  # rows that are predicted at a time
+_PART = 2**14  # rows whose length sets the learning rate
+_PREDICTED = 2**12  # rows that are predicted at a time
 
 # a step of Adam is as long whatever the gradient: rows longer than this would be overshot
 _LONG = 4.0
@@ -136,14 +137,10 @@ def make_optimizer(estimator: "AgraEstimator", model: nn.Module, rate: float) ->
 
 
 def make_learner(
-    estimator: "AgraEstimator",
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    training: Training,
-    rule: Rule | MultilabelRule,
-    seed: int,
+    estimator: "AgraEstimator", training: Training, rule: Rule | MultilabelRule, seed: int
 ) -> Learner:
-    """Judged or plain, linear or not."""
+    """Judged or plain, linear or not: of the estimator's model and optimizer."""
+    model, optimizer = estimator.model_, estimator._optimizer
     if isinstance(model, LinearModel):
         data = LinearData(as_rows(training.features), training.labels, training.weights)
         judging = _judging(estimator, training, rule, seed) if estimator.judging else None
@@ -167,14 +164,12 @@ def make_learner(
             sample_weight=training.weights,
             seed=seed,
         )
+    if judge is not None:
+        return ModuleLearner(model, train_set, optimizer, judge=judge)
     update_loss = binary_cross_entropy if several else cross_entropy
+    weights = training.weights
     return ModuleLearner(
-        model,
-        train_set,
-        optimizer,
-        judge=judge,
-        update_loss=update_loss,
-        sample_weight=training.weights,
+        model, train_set, optimizer, update_loss=update_loss, sample_weight=weights
     )
 
 
@@ -250,8 +245,8 @@ def for_each_part(model: nn.Module, features: Any, use: Callable[[Any], object])
     else:
         model.eval()
         device = next(model.parameters()).device
-    for start in range(0, max(1, features.shape[0]), _PART):
-        part = features[start : start + _PART]
+    for start in range(0, max(1, features.shape[0]), _PREDICTED):
+        part = features[start : start + _PREDICTED]
         if isinstance(model, LinearModel):
             use((as_rows(part, kind).times(weight).double() + bias).numpy())
         else:
