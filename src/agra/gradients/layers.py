@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+from torch.nn import functional, grad
 
 _CHUNK_NUMBERS = 2**20
 
@@ -64,18 +64,25 @@ class LinearWeight(LayerRule):
 
 
 class ConvWeight(LayerRule):
-    """A convolution is a linear layer on the patches of its input, group by group."""
+    """Samples side by side as groups of channels: one convolution's gradient is all of theirs."""
 
     def gradients(self, layer: nn.Module, a: Tensor, b: Tensor) -> Tensor:
         assert isinstance(layer, nn.Conv1d | nn.Conv2d)
-        patches = _patches(layer, a)  # (n, groups, p, L)
-        back = b.flatten(2).unflatten(1, (layer.groups, -1))  # (n, groups, q, L)
-        return (back @ patches.mT).reshape(len(a), *layer.weight.shape)
+        count, (width, *kernel) = len(a), layer.weight.shape
+        flat = isinstance(layer, nn.Conv1d)
+        gradient_of = grad.conv1d_weight if flat else grad.conv2d_weight
+        own = gradient_of(
+            _padded(layer, a).flatten(0, 1).unsqueeze(0),
+            (count * width, *kernel),
+            b.flatten(0, 1).unsqueeze(0),
+            stride=layer.stride,
+            dilation=layer.dilation,
+            groups=count * layer.groups,
+        )
+        return own.unflatten(0, (count, width))
 
     def numbers(self, layer: nn.Module, a: Tensor, b: Tensor, g: Tensor) -> int:
-        assert isinstance(layer, nn.Conv1d | nn.Conv2d)
-        places = b[:1, :1].numel()
-        return g.numel() + a[:1].numel() + places * g[0].numel() * layer.groups
+        return g.numel() + 2 * a[:1].numel() + b[:1].numel()
 
     def compare(
         self, layer: nn.Module, a: Tensor, b: Tensor, g: Tensor, norms: bool
@@ -167,19 +174,9 @@ def _row_dots(a: Tensor, b: Tensor) -> Tensor:
     return torch.bmm(a.flatten(1).unsqueeze(1), b.flatten(1).unsqueeze(2)).flatten()
 
 
-def _patches(layer: nn.Conv1d | nn.Conv2d, a: Tensor) -> Tensor:
+def _padded(layer: nn.Conv1d | nn.Conv2d, a: Tensor) -> Tensor:
     mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
-    a = functional.pad(a, layer._reversed_padding_repeated_twice, mode=mode)
-    flat = isinstance(layer, nn.Conv1d)
-    a = a.unsqueeze(2) if flat else a
-    lead = (1,) if flat else ()
-    patches = functional.unfold(
-        a,
-        kernel_size=lead + layer.kernel_size,
-        dilation=lead + layer.dilation,
-        stride=lead + layer.stride,
-    )
-    return patches.unflatten(1, (layer.groups, -1))
+    return functional.pad(a, layer._reversed_padding_repeated_twice, mode=mode)
 
 
 def _chunks(a: Tensor, b: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
