@@ -1,7 +1,6 @@
 """Scores to verdicts: keep, drop or relabel. The rules of Algorithms 1 and 2; no models here."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Literal
 
@@ -32,11 +31,20 @@ class Decisions:
     relabelled: Tensor
 
     @classmethod
-    def joined(cls, parts: "Sequence[Decisions]") -> "Decisions":
-        """The verdicts on several batches as those on one."""
-        return cls(
-            *(torch.cat([getattr(part, name.name) for part in parts]) for name in fields(cls))
-        )
+    def of(cls, given: Tensor, labels: Tensor, scores: Tensor) -> "Decisions":
+        """From what was given, and what a rule made of it.
+
+        Args:
+            given: The given labels.
+            labels: What to learn from.
+            scores: Under the given labels.
+        """
+        known = labelled(labels)
+        if given.is_floating_point() and scores.ndim == 1:  # soft labels: rows stay or go
+            known, same = known.all(dim=1), (labels == given).all(dim=1)
+        else:
+            same = labels == given
+        return cls(labels, scores, known & same, ~known, known & ~same)
 
 
 @dataclass(frozen=True)
@@ -130,28 +138,34 @@ class Rule:
             candidates: The labels tried.
             products: Dot products and, where `norms_wanted` said so, squared norms.
         """
-        given = candidates.allowed[:, 0]
-        scores = products.cosine(self.eps)
-        ranked = _ranked(products, scores)
-        shown = scores[:, 0].where(given, torch.nan)
-        labels = signed(candidates.given)
-        kept, relabelled = (ranked[:, 0] > self.threshold) & given, torch.zeros_like(given)
+        scores = products.cosine(self.eps)[:, 0].where(candidates.allowed[:, 0], torch.nan)
+        return Decisions.of(signed(candidates.given), self.choose(candidates, products), scores)
+
+    def choose(self, candidates: "Candidates", products: Products) -> Tensor:
+        """What to learn each sample as; ``IGNORE_LABEL`` where it is dropped.
+
+        Args:
+            candidates: The labels tried.
+            products: As for `decide`.
+        """
+        ranked, labels = _ranked(products, self.eps), signed(candidates.given)
+        learned = (ranked[:, 0] > self.threshold) & candidates.allowed[:, 0]
         if len(candidates.classes):
             ranked = ranked.where(candidates.allowed, -torch.inf)
             best, column = ranked[:, 1:].max(dim=1)
-            relabelled = (best > self.threshold) & (best > ranked[:, 0])
-            kept &= ~relabelled
+            better = (best > self.threshold) & (best > ranked[:, 0])
             labels = labels.clone()
-            labels[relabelled] = _like(candidates.classes[column[relabelled]], labels)
-        dropped = ~(kept | relabelled)
-        rows = dropped.unsqueeze(1) if is_soft(labels) else dropped
-        return Decisions(labels.masked_fill(rows, IGNORE_LABEL), shown, kept, dropped, relabelled)
+            labels[better] = _like(candidates.classes[column[better]], labels)
+            learned |= better
+        rows = learned.unsqueeze(1) if is_soft(labels) else learned
+        return labels.masked_fill(~rows, IGNORE_LABEL)
 
 
-def _ranked(products: Products, scores: Tensor) -> Tensor:
+def _ranked(products: Products, eps: float) -> Tensor:
     # where no norm was needed the sign says all; any positive number stands for it
     if products.squared_norms is None:
         return products.dots
+    scores = products.cosine(eps)
     return torch.where(scores.isnan(), products.dots.sign(), scores)
 
 
@@ -177,6 +191,8 @@ class Candidates:
 
     def columns(self) -> list[Tensor]:
         """One labelling of the whole batch per candidate, the given one first."""
+        if not len(self.classes):
+            return [self.given]
         size = (len(self.given),)
         return [self.given, *(label.expand(size) for label in self.classes)]
 
@@ -209,16 +225,13 @@ class MultilabelRule:
 
     def decide(self, labels: Tensor, products: Products) -> Decisions:
         """Keep or drop every entry (N, K); unknown entries are dropped."""
-        known = labelled(labels)
-        scores = products.cosine(self.eps)
-        kept = (_ranked(products, scores) > self.threshold) & known
-        return Decisions(
-            labels=signed(labels).masked_fill(~kept, IGNORE_LABEL),
-            scores=scores.masked_fill(~known, torch.nan),
-            kept=kept,
-            dropped=~kept,
-            relabelled=torch.zeros_like(kept),
-        )
+        scores = products.cosine(self.eps).masked_fill(~labelled(labels), torch.nan)
+        return Decisions.of(signed(labels), self.choose(labels, products), scores)
+
+    def choose(self, labels: Tensor, products: Products) -> Tensor:
+        """What to learn each entry as; ``IGNORE_LABEL`` where it is dropped."""
+        kept = (_ranked(products, self.eps) > self.threshold) & labelled(labels)
+        return signed(labels).masked_fill(~kept, IGNORE_LABEL)
 
 
 def check_mask(mask: Tensor, num_samples: int, num_classes: int) -> None:

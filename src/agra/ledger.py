@@ -122,9 +122,11 @@ class Ledger:
 
     def _count(self, verdicts: Tensor, sizes: list[int]) -> None:
         per_sample = verdicts.flatten(2).sum(dim=2) if verdicts.ndim == 3 else verdicts
-        for part in per_sample.split(sizes, dim=1):
-            kept, dropped, relabelled = part.sum(dim=1).tolist()
-            self.updates.append((kept, dropped, relabelled))
+        # sums up to the end of each batch; what lies between two ends is a batch
+        ends = torch.tensor(sizes, dtype=torch.int64).cumsum(0)
+        sums = functional.pad(per_sample.cumsum(dim=1), (1, 0))[:, ends]
+        counts = sums.diff(dim=1, prepend=sums.new_zeros(3, 1)).T.tolist()
+        self.updates.extend((kept, dropped, relabelled) for kept, dropped, relabelled in counts)
 
     def _record_labels(self, ids: Tensor, labels: Tensor) -> None:
         classes = labels.argmax(dim=1) if labels.ndim == 2 else labels

@@ -1,7 +1,7 @@
 """Judging for the linear learner: the lines of Algorithms 1 and 2 around its products with rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +17,7 @@ from agra.linear_model import LinearData, LinearModel
 from agra.losses import Criterion, cross_entropy
 from agra.output_gradients import loss_and_gradient, losses_and_gradients
 from agra.sampling import RowSampler, Weights
-from agra.step import judge_trace
+from agra.step import compare_candidates
 
 _TOGETHER = 64  # updates that are written into the ledger at a time
 
@@ -66,7 +66,7 @@ class LinearJudge:
         self._running = RunningGradient(judging.momentum)
         self._lengths = data.rows.squared_norms() + int(judging.compare_bias)
         self._largest, self._counted = 0, 0
-        self._waiting: list[tuple[_Judged, Decisions]] = []
+        self._waiting: list[_Judged] = []
 
     def decide(self, rows: Tensor) -> tuple[LinearData, Tensor, Tensor]:
         """An update batch, its outputs, and what to learn it as."""
@@ -83,13 +83,19 @@ class LinearJudge:
         directions = batch.rows.times(gradient["weight"])
         if self.judging.compare_bias:
             directions += gradient["bias"]
-        outputs, length = all_outputs[:count], squared_norm(gradient)
-        judged = _Judged(rows, batch.labels, outputs, given, directions, length)
-        decisions = self._rule_on(judged, batch, gradient)
-        self._waiting.append((judged, decisions))
+        outputs = all_outputs[:count]
+        length = _squared_columns(gradient) if self._several else squared_norm(gradient)
+        trace = LinearTrace(
+            outputs, directions, self._lengths[rows] if self._norms_at_once else None, length
+        )
+        labels = self._choose(trace, batch, given)
+        # the ledger takes more time than all of this, batch by batch
+        self._waiting.append(
+            _Judged(rows, batch.labels, labels, outputs, given, directions, length)
+        )
         if len(self._waiting) == _TOGETHER:
             self.ledger()
-        return batch, outputs, decisions.labels
+        return batch, outputs, labels
 
     def _draw(self, count: int) -> Tensor:
         self._largest = max(self._largest, count)
@@ -114,38 +120,42 @@ class LinearJudge:
             parts.append(loss_and_gradient(criterion, outputs[own], labels[own], part)[1])
         return parts[0], parts[1]
 
-    def _rule_on(self, judged: "_Judged", batch: LinearData, gradient: Gradient) -> Decisions:
-        rule, criterion = self.judging.rule, self.judging.criterion
-        trace = judged.trace(self._lengths if self._norms_at_once else None)
+    def _choose(self, trace: LinearTrace, batch: LinearData, given: Tensor) -> Tensor:
+        rule = self.judging.rule
         if isinstance(rule, MultilabelRule):
-            products = trace.compare_labels(judged.given, _squared_columns(gradient))
+            products = trace.compare_labels(given)
             products.check()
-            return rule.decide(batch.labels, products)
-        mask, weights, given = batch.mask, batch.weights, judged.given
-        return judge_trace(
-            criterion, rule, trace, batch.labels, mask=mask, weights=weights, given=given
+            return rule.choose(batch.labels, products)
+        candidates = rule.candidates(batch.labels, given.shape[1], batch.mask)
+        products = compare_candidates(
+            self.judging.criterion, rule, trace, candidates, weights=batch.weights, given=given
         )
+        return rule.choose(candidates, products)
 
     @property
     def _norms_at_once(self) -> bool:
-        return self._several or self.judging.rule.may_need_norms
+        return self.judging.rule.may_need_norms
 
     def ledger(self) -> Ledger:
         """With everything written down that was waiting."""
         if self._waiting:
-            parts, verdicts = zip(*self._waiting, strict=True)
-            self._waiting = []
-            judged, decisions = _Judged.joined(parts), Decisions.joined(verdicts)
-            if not self._norms_at_once:  # scores for all at once, as no verdict waits for them
-                products = judged.trace(self._lengths).compare(judged.given.unsqueeze(1))
+            sizes = [part.rows.shape[0] for part in self._waiting]
+            judged, self._waiting = _Judged.joined(self._waiting, sizes), []
+            trace = LinearTrace(
+                judged.outputs, judged.directions, self._lengths[judged.rows], judged.length
+            )
+            # scores are for the ledger alone, as verdicts may do without
+            if self._several:
+                scores = trace.compare_labels(judged.given).cosine(self.judging.rule.eps)
+            else:
+                products = trace.compare(judged.given.unsqueeze(1))
                 scores = products.cosine(self.judging.rule.eps)[:, 0]
-                known = sample_labelled(judged.labels)
-                decisions = replace(decisions, scores=scores.where(known, torch.nan))
+            known = labelled(judged.labels) if self._several else sample_labelled(judged.labels)
             self._ledger.record(
                 judged.rows,
-                decisions,
+                Decisions.of(judged.labels, judged.learned, scores.where(known, torch.nan)),
                 given_probabilities(judged.outputs, judged.labels, several=self._several),
-                sizes=[len(part.rows) for part in parts],
+                sizes=sizes,
             )
         return self._ledger
 
@@ -180,26 +190,18 @@ class _Judged(NamedTuple):
 
     rows: Tensor
     labels: Tensor
+    learned: Tensor  # the labels that the rule made of them
     outputs: Tensor
     given: Tensor  # the output gradients under the given labels
     directions: Tensor
-    length: Tensor  # the squared norm of the comparison gradient, or one per sample
+    length: Tensor  # the squared norm of the comparison gradient, for several labels of each
 
     @classmethod
-    def joined(cls, parts: "tuple[_Judged, ...]") -> "_Judged":
-        return cls(
-            torch.cat([part.rows for part in parts]),
-            torch.cat([part.labels for part in parts]),
-            torch.cat([part.outputs for part in parts]),
-            torch.cat([part.given for part in parts]),
-            torch.cat([part.directions for part in parts]),
-            torch.cat([part.length.expand(len(part.rows), 1) for part in parts]),
-        )
-
-    def trace(self, lengths: Tensor | None) -> LinearTrace:
-        """With norms if the squared norms of all rows are given."""
-        own = None if lengths is None else lengths[self.rows]
-        return LinearTrace(self.outputs, self.directions, own, self.length)
+    def joined(cls, parts: "list[_Judged]", sizes: list[int]) -> "_Judged":
+        *columns, lengths = zip(*parts, strict=True)
+        repeated = torch.stack(lengths).repeat_interleave(torch.tensor(sizes), dim=0)
+        length = repeated if repeated.ndim == 2 else repeated.unsqueeze(1)
+        return cls(*(torch.cat(column) for column in columns), length)
 
 
 def _squared_columns(gradient: Gradient) -> Tensor:

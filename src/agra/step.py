@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from agra.comparison import check_gradient
-from agra.decisions import Decisions, MultilabelRule, Rule
+from agra.decisions import Candidates, Decisions, MultilabelRule, Rule
 from agra.gradients import choose_engine
 from agra.gradients.as_found import buffer_version, judging, may_share_forward
-from agra.gradients.engine import Engine, Gradient, Trace
+from agra.gradients.engine import Engine, Gradient, Products, Trace
 from agra.inputs import Inputs, call, check_inputs, check_outputs
 from agra.labels import check_labels, check_multilabel, sample_labelled
 from agra.losses import Criterion, batch_loss, find_criterion
@@ -93,15 +93,11 @@ class Step:
             trace = self.engine.trace(model, batch.inputs, comparison_gradient, graph=graph)
             check_outputs(model, trace.outputs)
             check_labels(batch.labels, *trace.outputs.shape)
-            decisions = judge_trace(
-                self.criterion,
-                self.rule,
-                trace,
-                batch.labels,
-                mask=batch.mask,
-                weights=batch.weights,
+            candidates = self.rule.candidates(batch.labels, trace.outputs.shape[1], batch.mask)
+            products = compare_candidates(
+                self.criterion, self.rule, trace, candidates, weights=batch.weights
             )
-            return trace.outputs, decisions
+            return trace.outputs, self.rule.decide(candidates, products)
 
     def update(
         self,
@@ -150,28 +146,25 @@ class Step:
         return outputs, rule.decide(batch.labels, products)
 
 
-def judge_trace(
+def compare_candidates(
     criterion: Criterion,
     rule: Rule,
     trace: Trace,
-    labels: Tensor,
+    candidates: Candidates,
     *,
-    mask: Tensor | None = None,
     weights: Tensor | None = None,
     given: Tensor | None = None,
-) -> Decisions:
-    """Lines 6 to 16 of Algorithm 1, for a whole batch that an engine has traced.
+) -> Products:
+    """Lines 6 to 10 of Algorithm 1, for a whole batch that an engine has traced.
 
     Args:
         criterion: The comparison loss.
         rule: What may become of a sample.
         trace: Of the update batch.
-        labels: Its given labels.
-        mask: (N, K), the classes that each sample may be relabelled to.
+        candidates: The labels tried.
         weights: (N,), what each sample weighs in the loss.
         given: (N, K), the output gradients under the given labels, if they are known already.
     """
-    candidates = rule.candidates(labels, trace.outputs.shape[1], mask)
     columns = candidates.columns()
     if given is None:
         derivatives = output_gradients(criterion, trace.outputs, columns, weights)
@@ -185,7 +178,7 @@ def judge_trace(
     if wanted is not None and not products.has_norms(wanted):
         products = trace.compare(derivatives, wanted)
     products.check()
-    return rule.decide(candidates, products)
+    return products
 
 
 def learn(

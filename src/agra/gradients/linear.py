@@ -54,8 +54,8 @@ class LinearEngine(Engine):
         # the rows of one gradient: one pass serves all labels, and norms cost nothing
         trace = self.trace(model, inputs, label_gradients, graph=graph)
         per_row = [part.view(len(part), -1).square().sum(1) for part in label_gradients.values()]
-        lengths = torch.stack(per_row).sum(dim=0)
-        return trace.outputs, trace.compare_labels(derive(trace.outputs), lengths)
+        trace.comparison_squared_norm = torch.stack(per_row).sum(dim=0)
+        return trace.outputs, trace.compare_labels(derive(trace.outputs))
 
 
 class LinearTrace(Trace):
@@ -66,7 +66,7 @@ class LinearTrace(Trace):
         directions: (N, K), how the outputs move when the weights move along the comparison
             gradient.
         squared_row_norms: (N,), of the rows, one more if the bias counts; None for no norms.
-        comparison_squared_norm: Of the comparison gradient.
+        comparison_squared_norm: Of the comparison gradient; for several labels (K,), of its rows.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class LinearTrace(Trace):
         comparison_squared_norm: Tensor | None = None,
     ) -> None:
         self.outputs, self._directions = outputs, directions
-        self._lengths, self._comparison = squared_row_norms, comparison_squared_norm
+        self._lengths, self.comparison_squared_norm = squared_row_norms, comparison_squared_norm
 
     def compare(self, output_gradients: Tensor, wanted: Tensor | None = None) -> Products:
         directions = self._directions.to(output_gradients.dtype).unsqueeze(1)
@@ -85,20 +85,15 @@ class LinearTrace(Trace):
         if self._lengths is None:
             return Products(dots)
         norms = torch.linalg.vecdot(output_gradients, output_gradients)
-        return Products(dots, norms * self._lengths.unsqueeze(1), self._comparison)
+        return Products(dots, norms * self._lengths.unsqueeze(1), self.comparison_squared_norm)
 
-    def compare_labels(self, output_gradients: Tensor, squared_norms: Tensor) -> Products:
-        """Label by label: output k against row k of the comparison gradient.
-
-        Args:
-            output_gradients: (N, K).
-            squared_norms: (K,), of those rows.
-        """
+    def compare_labels(self, output_gradients: Tensor) -> Products:
+        """Label by label: output k (N, K) against row k of the comparison gradient."""
         dots = output_gradients * self._directions
         if self._lengths is None:
             return Products(dots)
         norms = output_gradients.square() * self._lengths.unsqueeze(1)
-        return Products(dots, norms, squared_norms)
+        return Products(dots, norms, self.comparison_squared_norm)
 
 
 def _squared_row_norms(rows: Tensor) -> Tensor:
