@@ -39,6 +39,11 @@ each_criterion = pytest.mark.parametrize(
 repeatable = settings(max_examples=25, deadline=None, derandomize=True)
 
 
+def evaluated(*args, **kwargs):
+    losses, gradients = losses_and_gradients(*args, **kwargs)
+    return losses(), gradients
+
+
 def generator_of(seed):
     return torch.Generator().manual_seed(seed)
 
@@ -104,7 +109,7 @@ def test_several_batches_at_a_time_equal_autograd_of_each(criterion, kind):
         columns = [labels_of(kind, size, num_classes, seed + b, unknown) for b in range(batches)]
         drawn = torch.randint(4, (batches, size), generator=generator_of(seed)).double() / 2
         weights = {"not": None, "each": drawn, "same": drawn[:1]}[weighted]
-        losses, gradients = losses_and_gradients(criterion, outputs, columns, weights)
+        losses, gradients = evaluated(criterion, outputs, columns, weights)
         assert losses.shape == (batches,)
         assert gradients.shape == (batches, size, num_classes)
         each = outputs.expand(batches, -1, -1)
@@ -152,7 +157,7 @@ def test_a_batch_of_which_nothing_counts_has_no_loss_and_spoils_no_other(criteri
     outputs = normal(2, size, 3)
     columns = [labels_of(kind, size, 3, seed, float(why == "unknown" and seed)) for seed in (0, 1)]
     weights = torch.tensor([[1.0] * 4, [0.0] * 4]).double() if why == "weightless" else None
-    losses, gradients = losses_and_gradients(criterion, outputs, columns, weights)
+    losses, gradients = evaluated(criterion, outputs, columns, weights)
     assert losses[1] == 0
     assert (gradients[1] == 0).all()
     if size:
@@ -212,7 +217,7 @@ def test_a_users_criterion_is_asked_batch_by_batch():
         return ((outputs - labels.unsqueeze(1)) ** 2).mean()
 
     outputs, columns = normal(2, 4, 3), [torch.tensor([0, 1, 2, 0]), torch.tensor([-100, 1, 1, 2])]
-    losses, gradients = losses_and_gradients(squares, outputs, columns, None)
+    losses, gradients = evaluated(squares, outputs, columns, None)
     for b, labels in enumerate(columns):
         check((losses[b], gradients[b]), by_autograd(squares, outputs[b], labels))
 
@@ -262,7 +267,7 @@ def test_fewer_digits_come_out_in_single_precision(criterion, kind, dtype):
     outputs, weights = normal(2, 5, 3).to(dtype), torch.tensor([[1.0, 0.5, 2.0, 0.0, 1.0]]).double()
     columns = [labels_of(kind, 5, 3, seed, unknown=0.2) for seed in (0, 1)]
     for own in (None, weights, weights.to(dtype)):
-        losses, gradients = losses_and_gradients(criterion, outputs, columns, own)
+        losses, gradients = evaluated(criterion, outputs, columns, own)
         assert losses.dtype == gradients.dtype == torch.float32
         for b, labels in enumerate(columns):
             labels = labels.float() if labels.is_floating_point() else labels
@@ -287,17 +292,17 @@ def test_labels_of_any_type_say_the_same(criterion, dtype):
     columns = [labels.to(dtype)] * 2
     weights = torch.ones(2, 3, dtype=torch.float64)
     for own in (None, weights):
-        losses, gradients = losses_and_gradients(criterion, outputs, columns, own)
+        losses, gradients = evaluated(criterion, outputs, columns, own)
         for b in (0, 1):
             check((losses[b], gradients[b]), expected[b])
 
 
 @each_kind
-def test_outputs_far_out_have_finite_losses_and_gradients(criterion, kind):
+def test_outputs_far_out_have_finite_evaluated(criterion, kind):
     outputs = 1e4 * torch.sign(normal(2, 5, 3))
     columns = [labels_of(kind, 5, 3, seed) for seed in (0, 1)]
     for dtype in (torch.float32, torch.float64):
-        losses, gradients = losses_and_gradients(criterion, outputs.to(dtype), columns, None)
+        losses, gradients = evaluated(criterion, outputs.to(dtype), columns, None)
         assert losses.isfinite().all()
         assert gradients.isfinite().all()
 
@@ -311,8 +316,8 @@ def test_nothing_of_the_callers_is_changed_or_needed_twice(criterion, kind):
     columns = [labels_of(kind, 5, 3, seed, unknown=0.3) for seed in (0, 1)]
     weights = torch.tensor([[1.0, 0.0, 2.0, 0.5, 1.0]] * 2).double()
     before = [part.detach().clone() for part in (outputs, *columns, weights)]
-    found = losses_and_gradients(criterion, outputs, columns, weights)
-    again = losses_and_gradients(criterion, outputs, columns, weights)
+    found = evaluated(criterion, outputs, columns, weights)
+    again = evaluated(criterion, outputs, columns, weights)
     check(found, again)
     for part in found:
         assert not part.requires_grad
@@ -329,6 +334,6 @@ def test_gradients_come_out_where_autograd_is_switched_off(criterion, kind, mode
     columns = [labels_of(kind, 5, 3, seed, unknown=0.3) for seed in (0, 1)]
     weights = torch.tensor([[1.0, 0.0, 2.0, 0.5, 1.0]] * 2).double()
     with mode():
-        found = losses_and_gradients(criterion, outputs, columns, weights)
+        found = evaluated(criterion, outputs, columns, weights)
     for b, labels in enumerate(columns):
         check((found[0][b], found[1][b]), by_autograd(criterion, outputs[b], labels, weights[b]))

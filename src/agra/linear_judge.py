@@ -201,7 +201,7 @@ class _Judged(NamedTuple):
         *columns, lengths = zip(*parts, strict=True)
         repeated = torch.stack(lengths).repeat_interleave(torch.tensor(sizes), dim=0)
         length = repeated if repeated.ndim == 2 else repeated.unsqueeze(1)
-        return cls(*(torch.cat(column) for column in columns), length)
+        return cls._make([*map(torch.cat, columns), length])
 
 
 def _squared_columns(gradient: Gradient) -> Tensor:

@@ -44,12 +44,25 @@ class LinearData(NamedTuple):
 
     def take(self, rows: Tensor) -> "LinearData":
         """A batch."""
-        others = (part if part is None else part[rows] for part in (self.weights, self.mask))
-        return LinearData(self.rows.take(rows), self.labels[rows], *others)
+        weights, mask = self.weights, self.mask
+        return LinearData(
+            self.rows.take(rows),
+            self.labels[rows],
+            None if weights is None else weights[rows],
+            None if mask is None else mask[rows],
+        )
 
     def split(self, count: int) -> "tuple[LinearData, LinearData]":
         """The first samples of a batch, and the rest."""
-        parts = self.labels, self.weights, self.mask
-        cut = [(None, None) if p is None else (p[:count], p[count:]) for p in parts]
-        first, rest = zip(self.rows.split(count), *cut, strict=True)
-        return LinearData(*first), LinearData(*rest)
+        rows, others = self.rows.split(count), (slice(count), slice(count, None))
+        labels, weights, mask = self.labels, self.weights, self.mask
+        first, rest = (
+            LinearData(
+                own,
+                labels[part],
+                None if weights is None else weights[part],
+                None if mask is None else mask[part],
+            )
+            for own, part in zip(rows, others, strict=True)
+        )
+        return first, rest

@@ -29,6 +29,8 @@ from agra.losses import (
     softmax,
 )
 
+Losses = Callable[[], Tensor]  # worked out when called
+
 _NUMBERS = 2**20  # of outputs that are differentiated at a time
 _TINY = 1e-30  # in place of 0, where nothing weighs anything
 
@@ -84,7 +86,7 @@ def loss_and_gradient(
     losses, gradients = losses_and_gradients(
         criterion, outputs.unsqueeze(0), [labels], weights, complete=complete
     )
-    return losses[0], gradients[0]
+    return losses()[0], gradients[0]
 
 
 def losses_and_gradients(
@@ -94,8 +96,8 @@ def losses_and_gradients(
     weights: Tensor | None,
     *,
     complete: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """The losses (B,) of several batches of one size, and their derivatives (B, N, K).
+) -> tuple[Losses, Tensor]:
+    """The losses (B,) of several batches of one size, if called for, and derivatives (B, N, K).
 
     Args:
         criterion: The loss of a batch.
@@ -105,7 +107,9 @@ def losses_and_gradients(
         complete: Whether all labels are known to be there, which saves looking.
     """
     # half precision has too few digits to tell a small cosine's sign
-    values = outputs.detach().to(torch.promote_types(outputs.dtype, torch.float32))
+    values = outputs.detach()
+    if values.dtype.itemsize < 4:
+        values = values.float()
     closed = _CLOSED_FORMS.get(criterion)
     weights = None if weights is None else weights.to(values.dtype)
     if closed is None:
@@ -124,9 +128,9 @@ def losses_and_gradients(
     if single:
         labels = labels.where(known, 0) if labels.ndim == 3 else labels.clamp(min=0)
     losses, gradients = closed(values, labels, counted)
-    if closed is not _cross_entropy:  # which is 0 of nothing by itself
-        losses = losses.where(rows.any(dim=1), 0)
-    return losses, gradients
+    if closed is _cross_entropy:  # which is 0 of nothing by itself
+        return losses, gradients
+    return lambda: losses().where(rows.any(dim=1), 0), gradients
 
 
 def _together(columns: Tensor | Sequence[Tensor]) -> Tensor:
@@ -156,7 +160,7 @@ def _by_autograd(
     values: Tensor,
     columns: Tensor | Sequence[Tensor],
     weights: Tensor | None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Losses, Tensor]:
     losses, gradients = [], []
     # the linear learner works in inference mode, whose tensors no graph may keep
     with torch.inference_mode(mode=False), torch.enable_grad():
@@ -171,14 +175,14 @@ def _by_autograd(
                 loss = leaf[:0].sum()
             gradients.append(torch.autograd.grad(loss, leaf)[0])
             losses.append(loss.detach())
-    return torch.stack(losses), torch.stack(gradients)
+    return lambda: torch.stack(losses), torch.stack(gradients)
 
 
 # The criteria with their derivatives, for several batches at a time: a graph would cost more than
-# the numbers.
+# the numbers. So would losses that nobody asks for.
 
 
-def _cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
+def _cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Losses, Tensor]:
     logs = log_softmax(values).expand(len(labels), -1, -1)
     if labels.ndim == 3:
         truth = labels.to(values.dtype)
@@ -190,12 +194,12 @@ def _cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor
         gradients, entries = logs.exp(), chosen.squeeze(2)
         gradients.scatter_(2, places, chosen.expm1())  # p - 1, to the last digit
     if weights is None:
-        return entries.mean(dim=1).neg_(), gradients.div_(max(1, values.shape[1]))
+        return lambda: -entries.mean(dim=1), gradients.div_(max(1, values.shape[1]))
     shares = weights / weights.sum(dim=1, keepdim=True).clamp(min=_TINY)
-    return torch.linalg.vecdot(entries, shares).neg_(), gradients.mul_(shares.unsqueeze(2))
+    return lambda: -torch.linalg.vecdot(entries, shares), gradients.mul_(shares.unsqueeze(2))
 
 
-def _soft_f1(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
+def _soft_f1(values: Tensor, labels: Tensor, weights: Any) -> tuple[Losses, Tensor]:
     probabilities, truth = softmax(values), _truth(values, labels)
     shares = None if weights is None else weights.unsqueeze(2)
     losses, slopes = _f1_slopes(*f1_columns(probabilities, truth), shares)
@@ -213,16 +217,20 @@ def _truth(values: Tensor, labels: Tensor) -> Tensor:
     return columns.scatter_(1, labels.long().unsqueeze(1), 1.0).mT
 
 
-def _binary_cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
+def _binary_cross_entropy(values: Tensor, labels: Tensor, weights: Any) -> tuple[Losses, Tensor]:
     truth, shares = known_entries(values, labels, weights)
     shares = shares_per_label(shares)
-    entries = functional.binary_cross_entropy_with_logits(
-        values.expand_as(truth), truth, reduction="none"
-    )
-    return (entries * shares).sum(dim=(1, 2)), (values.sigmoid() - truth) * shares
+
+    def losses() -> Tensor:
+        entries = functional.binary_cross_entropy_with_logits(
+            values.expand_as(truth), truth, reduction="none"
+        )
+        return (entries * shares).sum(dim=(1, 2))
+
+    return losses, (values.sigmoid() - truth) * shares
 
 
-def _multilabel_f1(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor, Tensor]:
+def _multilabel_f1(values: Tensor, labels: Tensor, weights: Any) -> tuple[Losses, Tensor]:
     probabilities = values.sigmoid()
     losses, slopes = _f1_slopes(probabilities, *known_entries(values, labels, weights))
     return losses, slopes * probabilities * (1 - probabilities)
@@ -230,15 +238,15 @@ def _multilabel_f1(values: Tensor, labels: Tensor, weights: Any) -> tuple[Tensor
 
 def _f1_slopes(
     probabilities: Tensor, truth: Tensor, shares: Tensor | None
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Losses, Tensor]:
     f1, denominator = f1_per_column(probabilities, truth, shares)
     # the derivative of F1 is (2 truth - F1) over its denominator
     slopes = torch.add(f1.unsqueeze(1), truth, alpha=-2)
     slopes.div_(denominator.mul_(f1.shape[1]).unsqueeze(1))
-    return 1 - f1.mean(dim=1), slopes if shares is None else slopes.mul_(shares)
+    return lambda: 1 - f1.mean(dim=1), slopes if shares is None else slopes.mul_(shares)
 
 
-_CLOSED_FORMS: Mapping[Criterion, Callable[..., tuple[Tensor, Tensor]]] = MappingProxyType(
+_CLOSED_FORMS: Mapping[Criterion, Callable[..., tuple[Losses, Tensor]]] = MappingProxyType(
     {
         cross_entropy: _cross_entropy,
         soft_f1: _soft_f1,
