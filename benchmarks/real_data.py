@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from text_sets import TEXT_SETS, encoded
+from text_sets import TEXT_SETS, encoded, load
 
 IMAGES = ("CIFAR-10",)
 _NOISE = "cifar10_noisy_labels__frac_zero_noise_rates__0.6__noise_amount__0.2.json.gz"
@@ -30,6 +30,7 @@ class RealData:
         features: Training rows.
         given: Their noisy labels.
         truth: Their true ones.
+        covered: Which of them got a vote from any rule; the others' labels are drawn by lot.
         test: Test rows and true labels.
         score: From true and predicted labels, the set's metric.
         settings: Those of the paper for this set, for `AgraClassifier`; none for the defaults.
@@ -40,6 +41,7 @@ class RealData:
     features: Any
     given: Any
     truth: Any
+    covered: Any
     validation: tuple[Any, Any]
     test: tuple[Any, Any]
     score: Callable[[Any, Any], float]
@@ -64,6 +66,7 @@ def texts() -> Iterator[RealData]:
         raise click.ClickException(f"Expected text/ in AGRA_DATA_HOME={home()}, found none.")
     for text_set in TEXT_SETS:
         splits, given, _ = encoded(text_set.name)
+        votes = load(text_set.name, "train")[2]
         settings = {
             "criterion": text_set.criterion,
             "weights": text_set.weights,
@@ -74,6 +77,7 @@ def texts() -> Iterator[RealData]:
         yield RealData(
             NAMES[text_set.name],
             *(splits["train"][0], given, splits["train"][1]),
+            np.array([max(row) >= 0 for row in votes]),
             *(splits["valid"], splits["test"], text_set.score, settings),
             _SCORING[text_set.metric],
             1.0,
@@ -96,7 +100,7 @@ def images() -> Iterator[RealData]:
     train, valid, test = slice(50_000), slice(50_000, 55_000), slice(55_000, None)
     yield RealData(
         "CIFAR-10",
-        *(features[train], given, truth[train]),
+        *(features[train], given, truth[train], np.ones(len(given), dtype=bool)),
         *((features[valid], truth[valid]), (features[test], truth[test]), accuracy_score, {}),
         "accuracy",
         0.01,
