@@ -1,1 +1,1 @@
-"""Data to learn from: for now, label noise to inject."""
+"""Data sets with noisy labels: what they are, where they come from, and noise to inject."""

@@ -1,12 +1,13 @@
-"""The command line: parse, call one function, print."""
+"""``agra demo``."""
 
 import json
-import math
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+
+from agra.cli.options import number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -15,30 +16,7 @@ if TYPE_CHECKING:
     from agra.loop import Progress as Step
 
 
-class _Commands(click.Group):
-    """Commands that end with one line when they are interrupted."""
-
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
-            ctx.exit(130)  # as shells expect of Ctrl-C
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="agra")
-def main() -> None:
-    """Learn from noisy labels: every sample is judged while the model trains."""
-
-
-def _number(ctx: click.Context, option: click.Parameter, value: float) -> float:
-    if math.isnan(value):  # which no range excludes
-        raise click.BadParameter("nan is not a number.")
-    return value
-
-
-@main.command(epilog="Example: agra demo --seed 7")
+@click.command(epilog="Example: agra demo --seed 7")
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, 2**31), help="Of the first run."
 )
@@ -48,7 +26,7 @@ def _number(ctx: click.Context, option: click.Parameter, value: float) -> float:
     default=0.3,
     show_default=True,
     type=click.FloatRange(0, 1),
-    callback=_number,
+    callback=number,
     help="Share of wrong labels.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")

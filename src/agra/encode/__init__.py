@@ -1,0 +1,1 @@
+"""Raw inputs to rows of numbers, fitted on the training split only."""

@@ -1,0 +1,1 @@
+"""Votes of labelling functions, or of annotators, to labels."""
