@@ -119,7 +119,7 @@ class NoisyDataset:
         title = f"{self.name} {self.split}".strip()
         known = "" if self.noise_rate is None else f", {self.noise_rate:.1%} wrong"
         return (
-            f"<NoisyDataset {title}: {len(self)} x {self.kind}, {len(self.classes)} classes{known}>"
+            f"<NoisyDataset {title}: {len(self)} {self.kind}, {len(self.classes)} classes{known}>"
         )
 
     def replace(self, **parts: Any) -> Self:
