@@ -74,7 +74,7 @@ def _finite_rows(features: Any, size: int) -> Any:
 
 
 def _nearness(features: Any, codes: Array, num_classes: int) -> Array:
-    """How much nearer each class is than the own one, (N, K): minus infinity for no other class."""
+    """How much nearer each class is than the own one: (N, K), the nearest ones standardised."""
     sizes = np.bincount(codes, minlength=num_classes)
     if (sizes > 0).sum() < 2:
         raise ValueError(
@@ -89,8 +89,9 @@ def _nearness(features: Any, codes: Array, num_classes: int) -> Array:
     nearness = scores - scores[rows, codes][:, None]
     nearness[rows, codes] = -np.inf
     nearness[:, sizes == 0] = -np.inf
-    spread = nearness.max(axis=1).std()
-    return nearness / spread if spread > 0 else nearness
+    closest = nearness.max(axis=1)
+    nearness -= closest.mean()  # else the digits are lost where all lie equally far away
+    return nearness / (closest.std() or 1)
 
 
 def _chances(nearness: Array, amount: float) -> Array:

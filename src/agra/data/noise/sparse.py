@@ -42,7 +42,7 @@ def noise_matrix(
 ) -> Array:
     """A random matrix of noise rates (K, K), for `matrix_noise`.
 
-    So the noise of the confident-learning papers is described (Northcutt et al. 2021, section 5):
+    So the noise of the confident-learning papers is described (Northcutt et al. 2021):
     by the share of wrong labels and the share of zeros off the diagonal. Classes differ in how many
     of their labels are wrong; where the amount allows it, each keeps at least half of its own.
 
@@ -77,7 +77,7 @@ def noise_matrix(
     order = rng.random((num_classes, num_classes - 1))
     order[np.arange(num_classes), order.argmin(axis=1)] -= 1 + (weights > 0)
     parts = np.zeros(order.shape)
-    parts.flat[order.argsort(axis=None)[:places]] = 1 - rng.random(places)
+    parts.flat[order.argsort(axis=None)[:places]] = rng.uniform(0.1, 1, places)
     rates = _class_rates(amount, weights / weights.sum(), parts.sum(axis=1) > 0, rng)
     matrix = np.diag(1 - rates)
     scale = rates / np.maximum(parts.sum(axis=1), np.finfo(float).tiny)
