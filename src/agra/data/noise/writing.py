@@ -17,7 +17,7 @@ from agra.data.parts import named
 def write_noise(
     out: Path, labels: LabelFile, noise: Noise, made: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write the labels to a CSV and a manifest beside it, both or none, and return the latter.
+    """Write labels to a CSV and a manifest beside it, complete before they take their places.
 
     Cells are written as they are, also those that begin with = + - @, which spreadsheets may take
     for formulas: the file is data, and names must come out as they went in.
