@@ -74,10 +74,18 @@ def read_labels(path: Path, column: str = "label") -> LabelFile:
 
 
 def read_matrix(path: Path) -> Array:
-    """Numbers out of a CSV without a header.
+    r"""Numbers out of a CSV without a header.
 
     Raises:
         ValueError: A cell that is no number, or rows of different length.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "matrix.csv")
+        ...     _ = path.write_text("0.9,0.1\n0,1\n")
+        ...     read_matrix(path).tolist()
+        [[0.9, 0.1], [0.0, 1.0]]
     """
     rows = []
     for line, cells in _csv_rows(path):
@@ -95,6 +103,13 @@ def read_features(path: Path) -> Any:
 
     Raises:
         ValueError: Any other content; pickled objects are never loaded.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     np.save(Path(folder, "features.npy"), np.eye(2))
+        ...     read_features(Path(folder, "features.npy")).shape
+        (2, 2)
     """
     try:
         if path.suffix.lower() == ".npz":

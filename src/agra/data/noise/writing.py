@@ -17,10 +17,11 @@ from agra.data.parts import named
 def write_noise(
     out: Path, labels: LabelFile, noise: Noise, made: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write labels to a CSV and a manifest beside it, complete before they take their places.
+    """Write labels to a CSV and a manifest beside it, and return what the latter says.
 
-    Cells are written as they are, also those that begin with = + - @, which spreadsheets may take
-    for formulas: the file is data, and names must come out as they went in.
+    Both are complete before either takes its place. Cells are written as they are, also those
+    that begin with = + - @, which spreadsheets may take for formulas: the file is data, and names
+    must come out as they went in.
 
     Args:
         out: The CSV, with the columns id, label and true_label. The manifest adds .json to it.
@@ -30,6 +31,19 @@ def write_noise(
 
     Raises:
         ValueError: A folder that does not exist, or one in the place of the files.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from agra.data.noise import symmetric_noise
+        >>> import numpy as np
+        >>> labels = LabelFile(["a", "b"], np.array([0, 1]), ("ham", "spam"))
+        >>> noise = symmetric_noise(labels.codes, 1, 2)
+        >>> with TemporaryDirectory() as folder:
+        ...     manifest = write_noise(Path(folder, "noisy.csv"), labels, noise, {"seed": 0})
+        ...     Path(folder, "noisy.csv").read_text().split()
+        ['id,label,true_label', 'a,spam,ham', 'b,ham,spam']
+        >>> manifest["matrix"], manifest["rate"]
+        ([[0, 1], [1, 0]], 1.0)
     """
     manifest_path = out.with_name(out.name + ".json")
     if not out.parent.is_dir() or out.is_dir() or manifest_path.is_dir():
@@ -54,7 +68,15 @@ def write_noise(
 
 
 def fingerprint(path: Path) -> dict[str, str]:
-    """A file's name and SHA-256, for a manifest."""
+    """A file's name and SHA-256, for a manifest.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "a.txt").write_text("a")
+        ...     fingerprint(Path(folder, "a.txt"))["sha256"][:8]
+        'ca978112'
+    """
     with path.open("rb") as file:
         return {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
