@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 
-from agra.data.noise import flip_labels
+from agra.data.noise import symmetric_noise
 from agra.judge import Agra
 from agra.learner import ModuleLearner
 from agra.loop import Loop, Progress
@@ -126,8 +126,8 @@ def _mean(values: list[float | None]) -> float | None:
 
 def _run(demo: Demo, method: Method, seed: int, progress: Callable[[Progress], None] | None) -> Run:
     train, test, true_labels, test_labels = _split(seed)
-    generator = torch.Generator().manual_seed(seed)
-    labels = flip_labels(true_labels, demo.noise, NUM_CLASSES, generator)
+    noise = symmetric_noise(true_labels, demo.noise, NUM_CLASSES, seed=seed)
+    labels = torch.as_tensor(noise.labels)
     wrong = labels != true_labels
     if method == "true labels":
         labels = true_labels

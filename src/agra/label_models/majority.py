@@ -5,32 +5,21 @@ from typing import Any, Literal
 
 import numpy as np
 
+from agra.label_models.votes import Array, as_votes, count_votes, vote_counts
 from agra.labels import IGNORE_LABEL
 from agra.names import check_name
 
-Array = np.ndarray[Any, Any]
-
-
-def vote_counts(votes: Array, num_classes: int) -> Array:
-    """How many functions voted for each class: (N, K).
-
-    Args:
-        votes: (N, F), class indices, -1 where a function abstained.
-        num_classes: K.
-    """
-    counts = np.zeros((len(votes), num_classes), dtype=np.int64)
-    rows, columns = np.nonzero(votes >= 0)
-    np.add.at(counts, (rows, votes[rows, columns]), 1)
-    return counts
+_CELLS = 2**22  # of counts at a time: many rows times many classes would not fit into memory
 
 
 def majority_vote(
-    votes: Array,
+    votes: Any,
     num_classes: int,
     *,
     ties: Literal["row-hash", "random"] = "row-hash",
     uncovered: Literal["lot", "unlabelled"] = "lot",
     seed: int = 0,
+    first_row: int = 0,
 ) -> Array:
     """The class with the most votes in every row: (N,).
 
@@ -42,29 +31,67 @@ def majority_vote(
         uncovered: Rows without any vote: "lot" counts all classes as tied, "unlabelled" gives them
             ``IGNORE_LABEL``.
         seed: For random ties.
+        first_row: The number of the first row, where the votes are a part of a larger set.
 
     Raises:
-        ValueError: An unknown way.
+        ValueError: An unknown way, or votes that are none.
 
     Example:
-        >>> majority_vote(np.array([[1, 1, 0], [0, -1, 1], [-1, -1, -1]]), 2).tolist()
+        >>> majority_vote([[1, 1, 0], [0, -1, 1], [-1, -1, -1]], 2).tolist()
         [1, 1, 0]
     """
     check_name("ties", ties, ["row-hash", "random"])
     check_name("uncovered", uncovered, ["lot", "unlabelled"])
+    votes = as_votes(votes, num_classes)
+    rng = np.random.default_rng(seed) if ties == "random" else None
+    labels = np.empty(len(votes), dtype=np.int64)
+    size = max(1, _CELLS // num_classes)
+    for start in range(0, len(votes), size):
+        block = slice(start, start + size)
+        counts = count_votes(votes[block], num_classes)
+        labels[block] = _most(counts, first_row + start, rng)
+        if uncovered == "unlabelled":
+            labels[block][~counts.any(axis=1)] = IGNORE_LABEL
+    return labels
+
+
+def vote_shares(votes: Any, num_classes: int) -> Array:
+    """The share of each class among a row's votes: (N, K), uniform where there is none.
+
+    Args:
+        votes: (N, F), class indices, -1 where a function abstained.
+        num_classes: K.
+
+    Raises:
+        ValueError: Votes that are none.
+
+    Example:
+        >>> vote_shares([[1, 1, 1, 0], [-1, -1, -1, -1]], 2).tolist()
+        [[0.25, 0.75], [0.5, 0.5]]
+    """
     counts = vote_counts(votes, num_classes)
-    tied = counts == counts.max(axis=1, keepdims=True)
-    labels = tied.argmax(axis=1)
-    rng = np.random.default_rng(seed)
-    for row in np.flatnonzero(tied.sum(axis=1) > 1).tolist():
-        among = np.flatnonzero(tied[row])
-        labels[row] = among[
-            _row_hash(row) % len(among) if ties == "row-hash" else rng.choice(len(among))
-        ]
-    if uncovered == "unlabelled":
-        labels[counts.max(axis=1) == 0] = IGNORE_LABEL
+    counts[~counts.any(axis=1)] = 1
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def _most(counts: Array, first_row: int, rng: np.random.Generator | None) -> Array:
+    """The largest count's class; ties fall by the generator, or by the row number without one."""
+    leading = counts == counts.max(axis=1, keepdims=True)
+    labels = leading.argmax(axis=1)
+    tied = np.flatnonzero(leading.sum(axis=1) > 1)
+    sizes = leading[tied].sum(axis=1)
+    if rng is None:
+        hashes = map(_row_hash, (tied + first_row).tolist())
+        places = np.array(
+            [number % size for number, size in zip(hashes, sizes.tolist(), strict=True)],
+            dtype=np.int64,
+        )
+    else:
+        places = rng.integers(sizes)
+    passed = leading[tied].cumsum(axis=1)
+    labels[tied] = (passed > places[:, None]).argmax(axis=1)
     return labels
 
 
 def _row_hash(row: int) -> int:
-    return int(hashlib.sha1(str(row).encode(), usedforsecurity=False).hexdigest(), 16)
+    return int.from_bytes(hashlib.sha1(b"%d" % row, usedforsecurity=False).digest(), "big")
