@@ -73,6 +73,7 @@ def texts() -> Iterator[RealData]:
             "learning_rate": text_set.learning_rate,
             "batch_size": text_set.batch_size,
             "weight_decay": text_set.weight_decay,
+            "epochs": 10,
         }
         yield RealData(
             NAMES[text_set.name],

@@ -40,7 +40,8 @@ class AgraClassifier(ClassifierMixin, AgraEstimator):
             mean square, and 0.001 for a module.
         batch_size: M, samples per update.
         weight_decay: λ, in the gradient.
-        epochs: How many at most.
+        epochs: How many at most. "auto" is 10, as in the paper, and more on so few rows that these
+            would not make 50 updates.
         class_weight: "balanced", {class: weight}, or None.
         judging: False trains on all labels as given.
         selection: "validation" keeps the weights of the best epoch, "last" those of the last one;
@@ -77,7 +78,7 @@ class AgraClassifier(ClassifierMixin, AgraEstimator):
         learning_rate: float | Literal["auto"] = "auto",
         batch_size: int = 128,
         weight_decay: float = 1e-3,
-        epochs: int = 10,
+        epochs: int | Literal["auto"] = "auto",
         class_weight: Any = None,
         judging: bool = True,
         selection: Literal["auto", "validation", "last"] = "auto",

@@ -49,7 +49,7 @@ class AgraEstimator(BaseEstimator):
     learning_rate: float | Literal["auto"]
     batch_size: int
     weight_decay: float
-    epochs: int
+    epochs: int | Literal["auto"]
     judging: bool
     selection: Literal["auto", "validation", "last"]
     scoring: Any
@@ -117,7 +117,8 @@ class AgraEstimator(BaseEstimator):
         self.classes_, self._chunks = classes, 0
         found = read_training(self, features, labels, sample_weight)
         self._check_classes(found.labels)
-        loop = self._loop(self._fresh_model(found.features), found, self.epochs, held_out)
+        epochs = training.num_epochs(self, len(found.labels))
+        loop = self._loop(self._fresh_model(found.features), found, epochs, held_out)
         try:
             training.run(loop, verbose=bool(self.verbose))
         finally:  # what an interrupted run has learned is not lost

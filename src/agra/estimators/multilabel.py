@@ -34,7 +34,8 @@ class AgraMultilabelClassifier(ClassifierMixin, AgraEstimator):
             mean square, and 0.001 for a module.
         batch_size: M, samples per update.
         weight_decay: λ, in the gradient.
-        epochs: How many at most.
+        epochs: How many at most. "auto" is 10, as in the paper, and more on so few rows that these
+            would not make 50 updates.
         judging: False trains on all labels as given.
         selection: As for `AgraClassifier`.
         scoring: A scorer of scikit-learn, or its name, for validation; None for macro F1.
@@ -65,7 +66,7 @@ class AgraMultilabelClassifier(ClassifierMixin, AgraEstimator):
         learning_rate: float | Literal["auto"] = "auto",
         batch_size: int = 128,
         weight_decay: float = 1e-3,
-        epochs: int = 10,
+        epochs: int | Literal["auto"] = "auto",
         judging: bool = True,
         selection: Literal["auto", "validation", "last"] = "auto",
         scoring: Any = None,

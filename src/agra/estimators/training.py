@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import deepcopy
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ _PREDICTED = 2**12  # rows that are predicted at a time
 # a step of Adam is as long whatever the gradient: rows longer than this would be overshot
 _LONG = 4.0
 _LINEAR_RATE, _MODULE_RATE = 0.01, 0.001
+_EPOCHS, _UPDATES = 10, 50  # the paper's; fewer steps of Adam get nowhere
 
 
 class Training(NamedTuple):
@@ -127,6 +129,15 @@ def learning_rate(estimator: "AgraEstimator", features: Any) -> float:
             f'Expected `learning_rate` to be "auto", or finite and above 0, got {rate!r}.'
         )
     return float(rate)
+
+
+def num_epochs(estimator: "AgraEstimator", num_rows: int) -> Any:
+    """The given number, or for "auto" one that makes enough updates."""
+    epochs, size = estimator.epochs, estimator.batch_size
+    if not (isinstance(epochs, str) and epochs == "auto"):
+        return epochs
+    steps = -(-num_rows // size) if isinstance(size, Integral) and size > 0 else _UPDATES
+    return max(_EPOCHS, -(-_UPDATES // max(1, steps)))
 
 
 def make_optimizer(estimator: "AgraEstimator", model: nn.Module, rate: float) -> Any:

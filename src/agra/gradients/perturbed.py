@@ -56,12 +56,5 @@ def _step_size(parameters: Gradient, gradient: Gradient) -> float:
     length = float(squared_norm(gradient)) ** 0.5
     if length == 0:
         return 1.0  # nowhere to go
-    size = sum(_rough_squared_norm(parameters[name]) for name in gradient) ** 0.5
+    size = float(squared_norm({name: parameters[name] for name in gradient})) ** 0.5
     return precision**0.5 * (1 + size) / length
-
-
-def _rough_squared_norm(part: Tensor) -> float:
-    """From some of the entries: the step needs only the order of magnitude."""
-    flat = part.flatten()
-    some = flat[:: max(1, len(flat) // 512)]
-    return float(some.square().mean()) * len(flat) if len(flat) else 0.0
