@@ -6,12 +6,12 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import agra
-from agra.data.noise import flip_labels
+from agra.data.noise import symmetric_noise
 
 digits = load_digits()
 x = torch.as_tensor(digits.data, dtype=torch.float32) / 16
 truth = torch.as_tensor(digits.target)
-given = flip_labels(truth, 0.3, 10, torch.Generator().manual_seed(0))
+given = torch.as_tensor(symmetric_noise(truth, 0.3, 10, seed=0).labels)
 train_set = TensorDataset(x, given, torch.arange(len(x)))
 
 torch.manual_seed(0)

@@ -26,10 +26,6 @@ _SHOWN = 12  # classes in the printed table
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def _share(ctx: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    return None if value is None else number(ctx, option, value)
-
-
 @click.command(epilog="Example: agra noise train.csv --kind pair --amount 0.2 -o noisy.csv")
 @click.argument("labels", type=_FILE)
 @click.option(
@@ -42,14 +38,14 @@ def _share(ctx: click.Context, option: click.Parameter, value: float | None) -> 
 @click.option(
     "--amount",
     type=click.FloatRange(0, 1),
-    callback=_share,
+    callback=number,
     metavar="SHARE",
     help="Share of wrong labels, 0 to 1.",
 )
 @click.option(
     "--sparsity",
     type=click.FloatRange(0, 1),
-    callback=_share,
+    callback=number,
     metavar="SHARE",
     help="For sparse: zeros among the noise rates.",
 )

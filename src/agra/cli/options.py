@@ -5,8 +5,8 @@ import math
 import click
 
 
-def number(ctx: click.Context, option: click.Parameter, value: float) -> float:
-    """The value, unless it is not a number, which no range excludes."""
-    if math.isnan(value):
+def number(ctx: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    """The value, if any, unless it is not a number, which no range excludes."""
+    if value is not None and math.isnan(value):
         raise click.BadParameter("nan is not a number.")
     return value

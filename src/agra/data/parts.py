@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from agra.label_models.votes import as_votes
 from agra.labels import IGNORE_LABEL
 
 Array = np.ndarray[Any, Any]
-
-ABSTAIN = -1  # a vote that was not cast
 
 
 def _frozen(array: Array) -> Array:
@@ -83,20 +82,9 @@ def label_codes(labels: Any, num_classes: int, name: str) -> Array:
 
 def vote_matrix(votes: Any, size: int, num_classes: int) -> Array:
     """Votes (N, F) in [-1, K)."""
-    array = np.asarray(votes)
-    if array.ndim != 2 or len(array) != size or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"Expected `votes` to be whole numbers of shape ({size}, functions), got {array.dtype} "
-            f"of shape {array.shape}."
-        )
-    array = array.astype(np.int64)
-    wrong = (array < ABSTAIN) | (array >= num_classes)
-    if wrong.any():
-        row, column = (int(part[0]) for part in wrong.nonzero())
-        raise ValueError(
-            f"Expected `votes` to be in [0, {num_classes - 1}], or {ABSTAIN} for none, got "
-            f"{array[row, column]} in row {row}, function {column}."
-        )
+    array = as_votes(votes, num_classes)
+    if len(array) != size:
+        raise ValueError(f"Expected one row of `votes` per label ({size}), got {len(array)}.")
     return _frozen(array)
 
 
@@ -119,9 +107,8 @@ def unique_ids(ids: Any, size: int) -> Array:
         raise ValueError(f"Expected one of `ids` per label ({size}), got shape {array.shape}.")
     values, counts = np.unique(array, return_counts=True)
     if (counts > 1).any():
-        raise ValueError(
-            f"Expected `ids` to be different, got {values[counts > 1][0]!r} more than once."
-        )
+        twice = values[counts > 1].tolist()[0]
+        raise ValueError(f"Expected `ids` to be different, got {twice!r} more than once.")
     return _frozen(array)
 
 

@@ -3,8 +3,6 @@
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from agra.data.noise.result import Noise, check_amount, single_labels, whole_numbers
 from agra.data.parts import Array
@@ -84,30 +82,6 @@ def matrix_noise(labels: Any, matrix: Any, *, seed: int = 0) -> Noise:
             given = whole_numbers(flips[k] * others[k] / others[k].sum(), rng)
             noisy[rng.permutation(rows)[: flips[k]]] = np.repeat(np.arange(num_classes), given)
     return Noise.of(true, noisy, num_classes)
-
-
-def flip_labels(
-    labels: Tensor, amount: float, num_classes: int, generator: torch.Generator
-) -> Tensor:
-    """The labels of `symmetric_noise` as a tensor, by a generator of torch.
-
-    Args:
-        labels: (N,) class indices, ``IGNORE_LABEL`` for none.
-        amount: The share to flip, in [0, 1].
-        num_classes: How many classes there are to flip to.
-        generator: Where the randomness comes from.
-
-    Raises:
-        ValueError: An amount outside [0, 1], only one class, or labels that are none.
-
-    Example:
-        >>> clean = torch.arange(10) % 2
-        >>> noisy = flip_labels(clean, 0.3, 2, torch.Generator().manual_seed(0))
-        >>> int((noisy != clean).sum())
-        3
-    """
-    seed = int(torch.randint(2**31, (), generator=generator))
-    return torch.as_tensor(symmetric_noise(labels, amount, num_classes, seed=seed).labels)
 
 
 def _row_shares(matrix: Any) -> Array:
