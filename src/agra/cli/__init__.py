@@ -2,6 +2,7 @@
 
 import click
 
+from agra.cli.data import data
 from agra.cli.demo import demo
 
 
@@ -22,4 +23,5 @@ def main() -> None:
     """Learn from noisy labels: every sample is judged while the model trains."""
 
 
+main.add_command(data)
 main.add_command(demo)

@@ -123,7 +123,7 @@ def _fetch(url: str, part: Path, report: Callable[[int, int | None], Any]) -> No
                 done += len(chunk)
                 report(done, total)
     if total is not None and done < total:
-        raise http.client.IncompleteRead(b"", total - done)
+        raise ConnectionError(f"the server closed it after {done} of {total} bytes")
 
 
 def _open(url: str, start: int) -> Any:

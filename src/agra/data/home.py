@@ -44,6 +44,7 @@ def inside(folder: Path, relative: str) -> Path:
         'home/text/sms/train.json'
     """
     path = PurePosixPath(relative.replace("\\", "/"))
-    if not path.parts or path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+    drive = path.parts[:1] and ":" in path.parts[0]
+    if drive or path.is_absolute() or ".." in path.parts:
         raise ValueError(f"Expected a path that stays inside of {folder}, got {relative!r}.")
     return folder.joinpath(*path.parts)

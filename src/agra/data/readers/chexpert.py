@@ -32,7 +32,7 @@ VALID_SHARE = 22_815 / 223_414  # of the training rows, as in the paper
 def read_chexpert(
     folder: str | Path, *, seed: int = 0, valid_share: float = VALID_SHARE
 ) -> dict[str, NoisyDataset]:
-    """The three splits, with the paths of the images as inputs and 12 pathologies as labels.
+    r"""The three splits, with the paths of the images as inputs and 12 pathologies as labels.
 
     Uncertain (-1) counts as present, not mentioned (blank) as absent. Some of the training
     patients, all rows of each, are held out for validation; the test split is what was published
@@ -54,7 +54,7 @@ def read_chexpert(
         >>> header = ",".join(["Path", *PATHOLOGIES])
         >>> rows = [f"C/train/patient{n}/study1/view1.jpg,1,-1" + "," * 10 for n in range(2)]
         >>> for table in ("train.csv", "valid.csv"):
-        ...     _ = (folder / table).write_text("\\n".join([header, *rows]))
+        ...     _ = (folder / table).write_text("\n".join([header, *rows]))
         >>> splits = read_chexpert(folder, valid_share=0.5)
         >>> {name: len(data) for name, data in splits.items()}
         {'train': 1, 'valid': 1, 'test': 2}

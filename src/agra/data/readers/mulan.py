@@ -1,15 +1,17 @@
 """Mulan's data sets of several labels per sample, as NumPy archives."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from agra.data.dataset import NoisyDataset
 from agra.data.readers.arrays import read_arrays, read_from
 
 
 def read_mulan(path: str | Path, *, name: str = "") -> dict[str, NoisyDataset]:
-    """The training and the test split, both with right labels.
+    """The training and the test split, both with right labels; whole numbers, words, as CSR rows.
 
     Args:
         path: A NumPy archive of ``x_train``, ``y_train``, ``x_test``, ``y_test`` (0/1 matrices, a
@@ -34,7 +36,7 @@ def read_mulan(path: str | Path, *, name: str = "") -> dict[str, NoisyDataset]:
     with read_from(path):
         return {
             split: NoisyDataset(
-                inputs=arrays[f"x_{split}"].astype(np.float32),
+                inputs=_rows(arrays[f"x_{split}"]),
                 labels=arrays[f"y_{split}"],
                 true_labels=arrays[f"y_{split}"],
                 classes=arrays["labels"].tolist(),
@@ -43,3 +45,9 @@ def read_mulan(path: str | Path, *, name: str = "") -> dict[str, NoisyDataset]:
             )
             for split in ("train", "test")
         }
+
+
+def _rows(values: "np.ndarray[Any, Any]") -> Any:
+    if values.dtype.kind in "bui":  # words of a text: nearly all are zero
+        return sparse.csr_matrix(values, dtype=np.float32)
+    return values.astype(np.float32)

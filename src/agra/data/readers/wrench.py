@@ -91,7 +91,10 @@ def _function_names(path: Path, count: int) -> list[str]:
 def _columns(
     path: Path, rows: dict[str, Any], num_classes: int
 ) -> "tuple[list[str], np.ndarray[Any, Any], list[int]]":
-    texts, votes, labels = [], [], []
+    """Texts, votes (N, F) and labels, once each of them is found to be one."""
+    texts: list[str] = []
+    votes: list[list[int]] = []
+    labels: list[int] = []
     for key, row in rows.items():
         try:
             text, cast, label = row["data"]["text"], row["weak_labels"], row["label"]
