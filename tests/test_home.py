@@ -1,6 +1,5 @@
 """The data home, and what gets into it: downloads from a server on loopback, archives."""
 
-import functools
 import hashlib
 import io
 import os
@@ -8,8 +7,6 @@ import shutil
 import socket
 import sys
 import tarfile
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -19,52 +16,17 @@ from hypothesis import strategies as st
 from agra.data.archives import unpack
 from agra.data.download import download
 from agra.data.home import data_home, inside
+from data_files import serve
 
 CONTENT = bytes(range(256)) * 2000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Serves the content, whole, from where it is asked, or cut after a third."""
-
-    def __init__(self, requests, *arguments):
-        self.requests = requests
-        super().__init__(*arguments)
-
-    def log_message(self, *_):
-        pass
-
-    def do_GET(self):
-        start = int(self.headers.get("Range", "bytes=0-")[len("bytes=") : -1])
-        self.requests.append((self.path, start))
-        if self.path == "/missing":
-            self.send_error(404)
-            return
-        if start >= len(CONTENT):
-            self.send_error(416)
-            return
-        start = 0 if self.path == "/no-ranges" else start
-        body = CONTENT[start:]
-        self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[: len(CONTENT) // 3] if self.path == "/cut" else body)
-
-
 @pytest.fixture
 def server(monkeypatch):
-    """The address of a server on loopback; `server.requests` are those it got."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    requests = []
-    running = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, requests))
-    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    running.url = f"http://127.0.0.1:{running.server_port}"
-    running.requests = requests
-    yield running
-    running.shutdown()
-    thread.join()
-    running.server_close()
+    with serve({"file": CONTENT}) as running:
+        yield running
 
 
 def test_which_home_wins(monkeypatch, tmp_path):
@@ -123,7 +85,7 @@ def test_a_cut_download_goes_on_where_it_was(server, tmp_path):
     target = tmp_path / "file.bin"
     for _ in range(2):
         with pytest.raises(ConnectionError, match="got a connection that broke .the server closed"):
-            download(f"{server.url}/cut", target, sha256=SHA256)
+            download(f"{server.url}/cut/file", target, sha256=SHA256)
         assert os.listdir(tmp_path) == ["file.bin.part"]
     download(f"{server.url}/file", target, sha256=SHA256)
     assert target.read_bytes() == CONTENT
@@ -132,7 +94,7 @@ def test_a_cut_download_goes_on_where_it_was(server, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "starts"), [("/no-ranges", [1000]), ("/file", [2 * len(CONTENT), 0])]
+    ("path", "starts"), [("/no-ranges/file", [1000]), ("/file", [2 * len(CONTENT), 0])]
 )
 def test_what_cannot_be_continued_starts_anew(server, tmp_path, path, starts):
     part = tmp_path / "file.bin.part"

@@ -1,5 +1,6 @@
 """Files out of a tar archive, after a look at all that is in it."""
 
+import gzip
 import os
 import shutil
 import tarfile
@@ -9,7 +10,12 @@ from pathlib import Path
 
 from agra.data.home import inside
 
-DAMAGED = (tarfile.TarError, EOFError, zlib.error, OSError)  # what reading a cut archive raises
+DAMAGED = (
+    tarfile.TarError,
+    EOFError,
+    zlib.error,
+    gzip.BadGzipFile,
+)  # what reading a cut archive raises
 
 
 def unpack(archive: Path, members: Mapping[str, Path]) -> None:
@@ -40,8 +46,9 @@ def unpack(archive: Path, members: Mapping[str, Path]) -> None:
         with tarfile.open(archive) as opened:
             found = opened.getmembers()
     except DAMAGED as error:
+        reason = (str(error) or type(error).__name__).partition("\n")[0]
         raise ValueError(
-            f"Expected {archive} to be a whole tar archive, got {error or type(error).__name__}; "
+            f"Expected {archive} to be a whole tar archive, got {reason!r}; "
             "delete it and download it again."
         ) from None
     for member in found:

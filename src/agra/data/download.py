@@ -111,6 +111,7 @@ def _fetch(url: str, part: Path, report: Callable[[int, int | None], Any]) -> No
     except urllib.error.HTTPError as error:
         if not done or error.code != RANGE_NOT_SATISFIABLE:
             raise
+        error.close()
         done, response = 0, _open(url, 0)  # what is there is no part of the file
     with response:
         if getattr(response, "status", None) != http.client.PARTIAL_CONTENT:
