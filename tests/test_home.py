@@ -50,7 +50,7 @@ def test_without_platformdirs_a_home_must_be_named(monkeypatch):
     "path", ["../x", "/x", "a/../../x", "a\\..\\..\\x", "C:\\x", "C:x", "\\\\server\\x", "a/.."]
 )
 def test_paths_that_climb_out_are_refused(path):
-    with pytest.raises(ValueError, match="Expected a path that stays inside of home, got"):
+    with pytest.raises(ValueError, match=r"Expected a path that stays inside of home, got"):
         inside(Path("home"), path)
 
 
@@ -84,7 +84,9 @@ def test_a_download_is_whole_and_reported(server, tmp_path, capfd):
 def test_a_cut_download_goes_on_where_it_was(server, tmp_path):
     target = tmp_path / "file.bin"
     for _ in range(2):
-        with pytest.raises(ConnectionError, match="got a connection that broke .the server closed"):
+        with pytest.raises(
+            ConnectionError, match=r"got a connection that broke .the server closed"
+        ):
             download(f"{server.url}/cut/file", target, sha256=SHA256)
         assert os.listdir(tmp_path) == ["file.bin.part"]
     download(f"{server.url}/file", target, sha256=SHA256)
@@ -105,7 +107,7 @@ def test_what_cannot_be_continued_starts_anew(server, tmp_path, path, starts):
 
 
 def test_another_content_is_thrown_away(server, tmp_path):
-    with pytest.raises(ValueError, match="Expected http://.* to have the SHA-256 0000"):
+    with pytest.raises(ValueError, match=r"Expected http://.* to have the SHA-256 0000"):
         download(f"{server.url}/file", tmp_path / "file.bin", sha256="0" * 64)
     assert os.listdir(tmp_path) == []
 
@@ -131,14 +133,14 @@ def test_no_server(tmp_path, monkeypatch):
 def test_a_disk_that_is_too_small(server, tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(OSError, match="Expected 512,000 bytes of free space for .*, got 1,000"):
+    with pytest.raises(OSError, match=r"Expected 512,000 bytes of free space for .*, got 1,000"):
         download(f"{server.url}/file", tmp_path / "f", sha256=SHA256, size=len(CONTENT))
     assert server.requests == []
 
 
 def test_a_disk_that_fills_up(server, tmp_path):
     (tmp_path / "file.bin.part").symlink_to("/dev/full")  # accepts no byte
-    with pytest.raises(OSError, match="Expected room for .*file.bin, got a full disk; free some"):
+    with pytest.raises(OSError, match=r"Expected room for .*file.bin, got a full disk; free some"):
         download(f"{server.url}/file", tmp_path / "file.bin", sha256=SHA256)
     assert not (tmp_path / "file.bin").exists()
 
@@ -151,7 +153,7 @@ def test_a_file_that_cannot_be_written_says_so_itself(server, tmp_path):
 
 def test_without_pooch(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match="Expected pooch to be installed to download data sets"):
+    with pytest.raises(ImportError, match=r"Expected pooch to be installed to download data sets"):
         download("data:,x", tmp_path / "x", sha256=SHA256)
 
 
@@ -179,7 +181,7 @@ def test_an_archive_gives_what_is_asked_for(tmp_path):
     unpack(path, {"in/a": tmp_path / "deep" / "x", "in/b": tmp_path / "y"})
     assert (tmp_path / "deep" / "x").read_bytes() == (tmp_path / "y").read_bytes() == CONTENT
     assert sorted(os.listdir(tmp_path)) == ["a.tar.gz", "deep", "y"]
-    with pytest.raises(ValueError, match="Expected .*a.tar.gz to hold the file 'in', got none"):
+    with pytest.raises(ValueError, match=r"Expected .*a.tar.gz to hold the file 'in', got none"):
         unpack(path, {"in": tmp_path / "z"})
 
 
@@ -205,6 +207,6 @@ def test_an_archive_with_one_bad_member_is_refused_whole(tmp_path, bad, message)
 def test_a_cut_archive_is_refused(tmp_path, keep):
     path = make_archive(tmp_path / "a.tar.gz", "in/a", "in/b")
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(ValueError, match="to be a whole tar archive, got .*download it again"):
+    with pytest.raises(ValueError, match=r"to be a whole tar archive, got .*download it again"):
         unpack(path, {"in/a": tmp_path / "x"})
     assert os.listdir(tmp_path) == ["a.tar.gz"]

@@ -103,14 +103,14 @@ def test_wrench_refuses(wrench, rows, message):
 
 def test_wrench_files_around_the_rows(wrench, tmp_path):
     folder = wrench(row([1, 1]), functions=[{"name": "my"}])
-    with pytest.raises(ValueError, match="to list the 2 functions that voted, got others"):
+    with pytest.raises(ValueError, match=r"to list the 2 functions that voted, got others"):
         read_wrench(folder)
-    with pytest.raises(FileNotFoundError, match="Expected a file .*valid.json, got none"):
+    with pytest.raises(FileNotFoundError, match=r"Expected a file .*valid.json, got none"):
         read_wrench(folder, "valid")
-    with pytest.raises(ValueError, match="Expected `split` to be one of .* did you mean 'valid'"):
+    with pytest.raises(ValueError, match=r"Expected `split` to be one of .* did you mean 'valid'"):
         read_wrench(folder, "validation")
     (folder / "label.json").write_text('{"1": "ham"}')
-    with pytest.raises(ValueError, match="label.json to name the classes from '0' upwards, got"):
+    with pytest.raises(ValueError, match=r"label.json to name the classes from '0' upwards, got"):
         read_wrench(folder)
     with pytest.raises(FileNotFoundError, match=r"label\.json"):
         read_wrench(tmp_path)
@@ -119,7 +119,7 @@ def test_wrench_files_around_the_rows(wrench, tmp_path):
 def test_json_that_is_none(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(b'{"a": "\xe9"}')
-    with pytest.raises(ValueError, match="to be UTF-8, got byte 0xe9 at 7"):
+    with pytest.raises(ValueError, match=r"to be UTF-8, got byte 0xe9 at 7"):
         read_json(path)
     path.write_bytes(b"\xef\xbb\xbf[1]")  # a byte order mark
     assert read_json(path) == [1]
@@ -141,19 +141,19 @@ def test_cifar10_images_and_labels(tmp_path):
 
 
 def test_cifar10_refuses(tmp_path):
-    with pytest.raises(FileNotFoundError, match="Expected CIFAR-10's batch .*data_batch_1.bin"):
+    with pytest.raises(FileNotFoundError, match=r"Expected CIFAR-10's batch .*data_batch_1.bin"):
         read_cifar10(tmp_path)
     path = tmp_path / "test_batch.bin"
     path.write_bytes(bytes(3073 + 100))
-    with pytest.raises(ValueError, match="to be whole records of 3073 bytes, got 3173"):
+    with pytest.raises(ValueError, match=r"to be whole records of 3073 bytes, got 3173"):
         read_cifar10(tmp_path, "test")
     path.write_bytes(b"")
-    with pytest.raises(ValueError, match="to be whole records of 3073 bytes, got 0"):
+    with pytest.raises(ValueError, match=r"to be whole records of 3073 bytes, got 0"):
         read_cifar10(tmp_path, "test")
     path.write_bytes(bytes(3073) + bytes([10]) + bytes(3072))
     with pytest.raises(ValueError, match=r"the label of record 1 in .* in \[0, 9\], got 10"):
         read_cifar10(tmp_path, "test")
-    with pytest.raises(ValueError, match="Expected `split` to be one of"):
+    with pytest.raises(ValueError, match=r"Expected `split` to be one of"):
         read_cifar10(tmp_path, "valid")
 
 
@@ -196,7 +196,7 @@ def test_human_labels(tmp_path):
         labels = read_human_labels(path, kind, TRUE)
         assert labels.tolist() == ((TRUE + n) % 10).tolist()
         assert labels.dtype == np.int64
-    with pytest.raises(ValueError, match="Expected `kind` to be one of .* did you mean 'worse'"):
+    with pytest.raises(ValueError, match=r"Expected `kind` to be one of .* did you mean 'worse'"):
         read_human_labels(path, "worst", TRUE)
     with pytest.raises(ValueError, match=r"to hold 2 labels, got shape \(3,\)"):
         read_human_labels(path, "aggre", TRUE[:2])
@@ -264,7 +264,7 @@ def test_chexpert_refuses_values(tmp_path, changes, message):
 
 
 def test_chexpert_refuses_tables(tmp_path):
-    with pytest.raises(FileNotFoundError, match="Expected CheXpert's table .*train.csv, got no"):
+    with pytest.raises(FileNotFoundError, match=r"Expected CheXpert's table .*train.csv, got no"):
         read_chexpert(tmp_path)
     write_chexpert(tmp_path)
     with pytest.raises(ValueError, match=r"Expected `valid_share` to be in \(0, 1\), got 1"):
@@ -275,7 +275,7 @@ def test_chexpert_refuses_tables(tmp_path):
     with pytest.raises(ValueError, match=message):
         read_chexpert(tmp_path)
     table.write_text("")
-    with pytest.raises(ValueError, match="Expected .*train.csv to be CheXpert's CSV table: No"):
+    with pytest.raises(ValueError, match=r"Expected .*train.csv to be CheXpert's CSV table: No"):
         read_chexpert(tmp_path)
 
 
@@ -317,7 +317,7 @@ def test_mulan_refuses(tmp_path, changes, message):
 
 def test_archives_that_are_none(tmp_path):
     path = tmp_path / "tiny.npz"
-    with pytest.raises(FileNotFoundError, match="Expected a file .*tiny.npz, got none"):
+    with pytest.raises(FileNotFoundError, match=r"Expected a file .*tiny.npz, got none"):
         read_arrays(path, ["x"])
     path.write_bytes(b"\x93NUMPY")
     with pytest.raises(ValueError, match=r"to be a NumPy archive \(.npz\), got another format"):

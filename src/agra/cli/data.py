@@ -46,7 +46,7 @@ def list_sets(home: Path | None, as_json: bool) -> None:
     table = _table("name", "train rows", "classes", "noise", "wrong", "files")
     for row in rows:
         wrong = "-" if row["noise_rate"] is None else f"{row['noise_rate']:.1%}"
-        size = f"{row['rows'][0][1]:,}"
+        size = f"{next(iter(row['rows'].values())):,}"
         table.add_row(row["name"], size, str(row["classes"]), row["noise"], wrong, row["files"])
     _print(table)
 
@@ -131,7 +131,7 @@ def _summary(entry: "Entry", home: Path | None) -> dict[str, Any]:
     return {
         "name": entry.name,
         "title": entry.title,
-        "rows": list(counts.rows.items()),
+        "rows": dict(counts.rows),
         "classes": counts.classes,
         "noise": entry.noise,
         "noise_rate": None if counts.wrong is None else counts.wrong / first,
