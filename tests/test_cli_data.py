@@ -39,9 +39,7 @@ def test_help_fits_a_screen_and_shows_an_example(command, example):
     assert len(shown.splitlines()) <= 24
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.endswith(f"\n  Example: agra data {example}\n")
-    assert "..." not in shown.replace("[NAMES]...", "").replace("NAMES...", "").replace(
-        "[ARGS]...", ""
-    )
+    assert not any(line.endswith("...") for line in shown.splitlines()[1:])  # nothing is cut
 
 
 def test_list_shows_every_set_on_a_line_of_80_columns():

@@ -85,7 +85,8 @@ def test_a_cut_download_goes_on_where_it_was(server, tmp_path):
     target = tmp_path / "file.bin"
     for _ in range(2):
         with pytest.raises(
-            ConnectionError, match=r"got a connection that broke .the server closed"
+            ConnectionError,
+            match=r"got a connection that broke \(the server closed it after \d+ of 512000",
         ):
             download(f"{server.url}/cut/file", target, sha256=SHA256)
         assert os.listdir(tmp_path) == ["file.bin.part"]

@@ -323,7 +323,7 @@ def test_archives_that_are_none(tmp_path):
     with pytest.raises(ValueError, match=r"to be a NumPy archive \(.npz\), got another format"):
         read_arrays(path, ["x"])
     np.savez(path, y=np.arange(3))
-    with pytest.raises(ValueError, match=r"to hold an array 'x', got \['y'\]"):
+    with pytest.raises(ValueError, match=r"tiny.npz to hold an array 'x', got \['y'\]"):
         read_arrays(path, ["x"])
 
 

@@ -176,7 +176,8 @@ def _plain_errors() -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError, ImportError) as error:
-        raise click.ClickException(str(error)) from None
+        click.echo(f"Error: {error}", err=True)
+        click.get_current_context().exit(1)
 
 
 @contextmanager
