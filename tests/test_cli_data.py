@@ -1,6 +1,9 @@
 """`agra data`, through its real entry point."""
 
+import importlib
+import io
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +89,19 @@ def test_get_what_is_there_and_what_cannot_be_had(home):
     assert "https://mulan.sourceforge.net/datasets-mlc.html" in result.output
     assert "Expected `name` to be one of" in run("get", "digits", "imagenet").output
     assert "digits:" not in run("get", "digits", "imagenet").output
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_bar_only_where_somebody_sees_it(monkeypatch, watched):
+    shown = io.StringIO()
+    shown.isatty = lambda: watched
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setenv("TERM", "xterm")
+    with importlib.import_module("agra.cli.data")._progress() as progress:
+        assert (progress is not None) == watched
+        for done in (1000, 2000) if watched else ():
+            progress("file.bin", done, 4000)
+    assert ("file.bin" in shown.getvalue()) == watched
 
 
 def test_verify_passes_over_what_is_not_there():
