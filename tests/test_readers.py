@@ -274,8 +274,16 @@ def test_chexpert_refuses_tables(tmp_path):
     message = r"Expected a column 'Cardiomegaly' in .*, got none; the nearest is \['cardiomegaly'\]"
     with pytest.raises(ValueError, match=message):
         read_chexpert(tmp_path)
+    table.write_text(table.read_text().replace("cardiomegaly", "Cardiomegaly")[:-20])
+    with pytest.raises(ValueError, match=r"Expected 16 fields in line 41 of .*train.csv, got"):
+        read_chexpert(tmp_path)
     table.write_text("")
-    with pytest.raises(ValueError, match=r"Expected .*train.csv to be CheXpert's CSV table: No"):
+    with pytest.raises(ValueError, match=r"Expected a column 'Path' in .* the nearest is \[\]"):
+        read_chexpert(tmp_path)
+    table.write_bytes(b"\xff")
+    with pytest.raises(
+        ValueError, match=r"Expected .*train.csv to be CheXpert's CSV table: 'utf-8"
+    ):
         read_chexpert(tmp_path)
 
 

@@ -97,7 +97,7 @@ def load_dataset(
     if split is not None:
         check_name("split", split, _split_names(entry))
     request = Request(
-        name=name, find=_finder(entry, home, download, progress), noise=noise, seed=seed
+        entry=entry, find=_finder(entry, home, download, progress), noise=noise, seed=seed
     )
     splits = entry.load(request)
     return splits if split is None else splits[split]

@@ -75,16 +75,21 @@ class Request:
     """What a loader is asked for.
 
     Attributes:
-        name: Of the data set.
+        entry: Of the data set.
         find: From a path in the data home to the file, which is downloaded if need be.
         noise: Which noise; None for the set's own.
         seed: Of whatever is drawn.
     """
 
-    name: str
+    entry: "Entry"
     find: Callable[[str], Path]
     noise: str | float | None
     seed: int
+
+    @property
+    def name(self) -> str:
+        """Of the data set."""
+        return self.entry.name
 
     def folder(self, paths: Iterable[str]) -> Path:
         """The folder of files that lie side by side, once all of them are there."""

@@ -83,7 +83,7 @@ def _load_cifar10(request: Request) -> Splits:
 
 def _load_chexpert(request: Request) -> Splits:
     request.refuse_noise()
-    folder = request.folder(file.path for file in CHEXPERT.files)
+    folder = request.folder(file.path for file in request.entry.files)
     return read_chexpert(folder, seed=request.seed)
 
 

@@ -10,13 +10,12 @@ MULAN = "https://mulan.sourceforge.net/datasets-mlc.html"
 
 def _load_crowd(request: Request) -> Splits:
     request.refuse_noise()
-    return read_crowd(request.find(MUSIC_GENRE.files[0].path), name=request.name)
+    return read_crowd(request.find(request.entry.files[0].path), name=request.name)
 
 
 def _load_mulan(request: Request) -> Splits:
     request.refuse_noise()
-    entry = next(entry for entry in MULTILABEL if entry.name == request.name)
-    return read_mulan(request.find(entry.files[0].path), name=request.name)
+    return read_mulan(request.find(request.entry.files[0].path), name=request.name)
 
 
 def _mulan(published: str, size: int, sha256: str) -> tuple[File]:

@@ -1,11 +1,12 @@
 """CheXpert's folder: chest radiographs with labels that a program read from reports."""
 
+import csv
 import difflib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from agra.data.dataset import NoisyDataset
 from agra.data.home import inside
@@ -26,6 +27,7 @@ PATHOLOGIES = (  # the 14 observations without "No Finding" and "Support Devices
     "Pleural Other",
     "Fracture",
 )
+CODES = {"1.0": 1, "1": 1, "-1.0": 1, "-1": 1, "0.0": 0, "0": 0, "": 0}
 VALID_SHARE = 22_815 / 223_414  # of the training rows, as in the paper
 
 
@@ -96,30 +98,37 @@ def _table(folder: Path, name: str) -> tuple[list[Path], Array, Array]:
     if not path.is_file():
         raise FileNotFoundError(f"Expected CheXpert's table {path}, got no such file.")
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header, *rows = [*csv.reader(file)] or [[]]
+    except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"Expected {path} to be CheXpert's CSV table: {error}.") from None
     for column in ("Path", *PATHOLOGIES):
-        if column not in frame:
-            near = difflib.get_close_matches(column, frame.columns, n=1, cutoff=0)
+        if column not in header:
+            near = difflib.get_close_matches(column, header, n=1, cutoff=0)
             raise ValueError(
                 f"Expected a column {column!r} in {path}, got none; the nearest is {near}."
             )
-    labels = np.column_stack([_codes(path, frame, column) for column in PATHOLOGIES])
-    images = [_image(folder, path, row, value) for row, value in enumerate(frame["Path"])]
-    return [image for image, _ in images], labels, np.array([patient for _, patient in images])
+    for row, fields in enumerate(rows):
+        if len(fields) != len(header):
+            raise ValueError(
+                f"Expected {len(header)} fields in line {row + 2} of {path}, got {len(fields)}."
+            )
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
+    labels = [_codes(path, column, columns.get(column, ())) for column in PATHOLOGIES]
+    images = [_image(folder, path, row, value) for row, value in enumerate(columns.get("Path", ()))]
+    patients = np.array([patient for _, patient in images], dtype=str)
+    return [image for image, _ in images], np.array(labels, dtype=np.float32).T, patients
 
 
-def _codes(path: Path, frame: pd.DataFrame, column: str) -> Array:
-    numbers = pd.to_numeric(frame[column].replace("", "0"), errors="coerce").to_numpy()
-    wrong = ~np.isin(numbers, (-1, 0, 1))
-    if wrong.any():
-        row = int(wrong.argmax())
+def _codes(path: Path, column: str, values: Sequence[str]) -> list[int | None]:
+    codes = [CODES.get(value) for value in values]
+    if None in codes:
+        row = codes.index(None)
         raise ValueError(
             f"Expected {column!r} in line {row + 2} of {path} to be 1, 0, -1 or blank, got "
-            f"{frame[column].iloc[row]!r}."
+            f"{values[row]!r}."
         )
-    return np.abs(numbers).astype(np.float32)
+    return codes
 
 
 def _image(folder: Path, path: Path, row: int, value: str) -> tuple[Path, str]:
