@@ -1,6 +1,8 @@
 """Learning with noisy labels: every sample's gradient is judged while the model trains."""
 
 from agra.comparison import batch_gradient, label_gradients
+from agra.data.catalog import load_dataset
+from agra.data.dataset import NoisyDataset
 from agra.decisions import Decisions, MultilabelRule, Rule
 from agra.estimators import AgraClassifier, AgraMultilabelClassifier
 from agra.gradients import ENGINES, choose_engine, refusals
@@ -25,6 +27,7 @@ __all__ = [
     "LinearLearner",
     "ModuleLearner",
     "MultilabelRule",
+    "NoisyDataset",
     "Rule",
     "TrainSet",
     "Update",
@@ -33,6 +36,7 @@ __all__ = [
     "decide",
     "decide_multilabel",
     "label_gradients",
+    "load_dataset",
     "refusals",
 ]
 

@@ -2,6 +2,7 @@
 
 import click
 
+from agra.cli.data import data
 from agra.cli.demo import demo
 from agra.cli.noise import noise
 
@@ -23,5 +24,6 @@ def main() -> None:
     """Learn from noisy labels: every sample is judged while the model trains."""
 
 
+main.add_command(data)
 main.add_command(demo)
 main.add_command(noise)
