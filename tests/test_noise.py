@@ -9,7 +9,6 @@ from scipy import sparse
 
 from agra import IGNORE_LABEL
 from agra.data.noise import (
-    flip_labels,
     instance_noise,
     matrix_noise,
     multilabel_noise,
@@ -227,11 +226,8 @@ def test_seeds_differ():
         assert (inject(0).labels != inject(1).labels).any()
 
 
-def test_tensors_go_in_and_come_out():
+def test_tensors_may_go_in():
     clean = torch.arange(60) % 3
-    noisy = flip_labels(clean, 0.25, 3, torch.Generator().manual_seed(0))
-    assert int((noisy != clean).sum()) == 15
-    assert torch.equal(noisy, flip_labels(clean, 0.25, 3, torch.Generator().manual_seed(0)))
     assert (symmetric_noise(clean, 0.25, 3).labels != clean.numpy()).sum() == 15
 
 

@@ -6,6 +6,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
+ABSTAIN = -1  # a vote that was not cast
+
 
 def as_votes(votes: Any, num_classes: int) -> Array:
     """The votes as whole numbers (N, F), each a class index or negative one for none.

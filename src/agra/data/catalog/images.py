@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from agra.data.catalog.entry import Archive, Counts, Entry, File, Request, Splits
 from agra.data.dataset import NoisyDataset
-from agra.data.noise import flip_labels
+from agra.data.noise import symmetric_noise
 from agra.data.readers.chexpert import read_chexpert
 from agra.data.readers.cifar import (
     BATCHES,
@@ -50,9 +49,8 @@ def _load_digits(request: Request) -> Splits:
         )
         for split, rows in (("train", train), ("valid", valid), ("test", test))
     }
-    generator = torch.Generator().manual_seed(request.seed)
-    given = flip_labels(torch.tensor(digits.target[train]), rate, 10, generator)
-    splits["train"] = splits["train"].replace(labels=given.numpy())
+    noisy = symmetric_noise(digits.target[train], rate, 10, seed=request.seed)
+    splits["train"] = splits["train"].replace(labels=noisy.labels)
     return splits
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from agra.data.dataset import NoisyDataset
-from agra.data.parts import ABSTAIN
 from agra.data.readers.json_files import read_json
 from agra.label_models.majority import majority_vote
+from agra.label_models.votes import ABSTAIN
 from agra.labels import IGNORE_LABEL
 from agra.names import check_name
 
