@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from agra.data.readers.records import csv_rows
+from agra.data.readers.rows import csv_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -106,16 +106,14 @@ def whole_numbers(array: Array, argument: str) -> Array:
 
 def _from_numpy(path: Path, argument: str) -> Any:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded:
+        with path.open("rb") as file:  # NumPy would leave a broken archive open
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return loaded
             arrays = {name: loaded[name] for name in loaded.files}
-        if "format" in arrays:
-            matrix = sparse.load_npz(path)
-            if matrix.format in ("csr", "csc"):
-                matrix.check_format(full_check=True)  # places that a file may lie about
-            return matrix
+            if "format" in arrays:
+                file.seek(0)
+                return _checked(sparse.load_npz(file))
     except (
         ValueError,
         TypeError,
@@ -135,6 +133,14 @@ def _from_numpy(path: Path, argument: str) -> Any:
             f"`{argument}`, not the file."
         )
     return next(iter(arrays.values()))
+
+
+def _checked(matrix: Any) -> Any:
+    if matrix.format in ("csr", "csc"):
+        matrix.check_format(full_check=True)  # of places that a file may lie about
+    elif matrix.format != "coo":
+        raise ValueError(f"Expected a CSR, CSC or COO matrix, got {matrix.format}")
+    return matrix
 
 
 def _from_csv(path: Path) -> tuple[Array, tuple[str, ...]]:

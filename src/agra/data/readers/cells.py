@@ -158,12 +158,12 @@ def row_ids(records: Records, column: str | None, start: int) -> Array:
     ids = class_names(records, column)
     first: dict[str, int] = {}
     for row, name in enumerate(ids):
-        if not name or first.setdefault(name, row) != row:
-            got = (
-                f"{name!r}, which line or row {records.places[first[name]]} has" if name else "none"
-            )
+        earlier = first.setdefault(name, row)
+        if not name or earlier != row:
+            other = f"{name!r}, which {records.unit} {records.places[earlier]} has"
             raise ValueError(
-                f"Expected an id of its own in {records.where(row, column)}, got {got}."
+                f"Expected an id of its own in {records.where(row, column)}, got "
+                f"{other if name else 'none'}."
             )
     whole = all(isinstance(cell, int) and not isinstance(cell, bool) for cell in cells)
     return np.array(cells.tolist()) if whole else ids

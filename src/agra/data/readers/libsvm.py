@@ -13,7 +13,8 @@ from sklearn.datasets import load_svmlight_file
 from agra.data.dataset import NoisyDataset
 from agra.data.readers.arrays import check_finite, whole_numbers
 from agra.data.readers.cells import class_name
-from agra.data.readers.label_cells import Survey, given_classes, in_order, labels
+from agra.data.readers.classes import Survey, given_classes, in_order
+from agra.data.readers.label_cells import labels
 from agra.data.readers.records import Records
 
 

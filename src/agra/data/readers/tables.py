@@ -10,9 +10,10 @@ import numpy as np
 
 from agra.data.dataset import NoisyDataset
 from agra.data.readers.cells import Empty, numbers, row_ids, texts
+from agra.data.readers.classes import Survey, given_classes, has_several, survey
 from agra.data.readers.columns import USUAL, Columns, Layout, Names
 from agra.data.readers.image_paths import image_paths
-from agra.data.readers.label_cells import Survey, given_classes, has_several, labels, survey, votes
+from agra.data.readers.label_cells import labels, votes
 from agra.data.readers.records import Records, read_records
 from agra.label_models.majority import majority_vote
 from agra.names import check_name
