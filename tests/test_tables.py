@@ -87,6 +87,14 @@ def test_everything_by_other_names(written):
     assert data.ids.tolist() == ["7", "8"]
 
 
+def test_what_has_no_use_may_be_ignored(written):
+    path = written("text,label,day,place\na,b,c,d\n")
+    for ignore in ("*", ["day", "place"], ["d*", "*"]):
+        assert read_table(path, columns=Columns(ignore=ignore)).classes == ("b",)
+    bare = read_table(written("text,label,id\na,b,\n"), columns=Columns(ignore="id"))
+    assert bare.ids.tolist() == [0]
+
+
 def test_votes_without_labels_give_their_majority(written):
     data = read_table(written("text,lf_a,lf_b,lf_c\none,b,b,a\ntwo,a,b,\nthree,,,-1\n"))
     assert data.classes == ("a", "b")
@@ -104,6 +112,7 @@ def test_a_class_may_be_called_minus_one(written):
 def test_classes_are_sorted_by_number_where_all_are_numbers(written):
     assert read_table(written("text,label\na,10\nb,9\n")).classes == ("9", "10")
     assert read_table(written("text,label\na,10\nb,9\nc,x\n")).classes == ("10", "9", "x")
+    assert read_table(written("text,label\na,NA\nb,nan\n")).classes == ("NA", "nan")
     data = read_table(written("text,label\na,10\nb,9\n"), classes=[10, 9, 8])
     assert (data.classes, data.labels.tolist()) == (("10", "9", "8"), [0, 1])
 
@@ -470,6 +479,7 @@ def test_classes_that_are_not_given(written):
             ['{"x": [1, 2], "label": "x"}'],
             "Expected a finite number in a.jsonl, line 1, column 'x', got [1, 2]",
         ),
+        ([f'{{"x": {10**400}, "label": "x"}}'], "in a.jsonl, line 1, column 'x', got 1000"),
         (
             ['{"path": 3, "label": "x"}'],
             "Expected the path of an image in a.jsonl, line 1, column 'path', got 3",
@@ -477,7 +487,7 @@ def test_classes_that_are_not_given(written):
         (["{}"], "Expected a header in a.jsonl, got none"),
         ([""], "Expected a header in a.jsonl, got none"),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_json_lines_that_are_refused(written, objects, message):
     with refuses(message):

@@ -76,7 +76,7 @@ def numbers(records: Records, columns: Sequence[str], empty: Empty) -> Array:
     features = np.empty((len(records), len(columns)), dtype=np.float32)
     for place, column in enumerate(columns):
         cells = records.cells[column]
-        plain = cells.map(lambda cell: cell if isinstance(cell, str | int | float) else None)
+        plain = cells.map(_numeric)
         with np.errstate(over="ignore"):  # refused below
             features[:, place] = pd.to_numeric(plain, errors="coerce").to_numpy(np.float32)
         wrong = ~np.isfinite(features[:, place])
@@ -90,6 +90,12 @@ def numbers(records: Records, columns: Sequence[str], empty: Empty) -> Array:
                 'columns out with `Columns(ignore=...)`, or pass empty="keep" for NaN.'
             )
     return features
+
+
+def _numeric(cell: Any) -> str | float | None:
+    if isinstance(cell, int) and abs(cell) > 2**1000:  # more than pandas can take
+        return None
+    return cell if isinstance(cell, str | int | float) else None
 
 
 def class_names(records: Records, column: str) -> Array:
@@ -165,5 +171,5 @@ def row_ids(records: Records, column: str | None, start: int) -> Array:
                 f"Expected an id of its own in {records.where(row, column)}, got "
                 f"{other if name else 'none'}."
             )
-    whole = all(isinstance(cell, int) and not isinstance(cell, bool) for cell in cells)
-    return np.array(cells.tolist()) if whole else ids
+    whole = all(type(cell) is int and abs(cell) < 2**63 for cell in cells)
+    return np.array(cells.tolist(), dtype=np.int64) if whole else ids

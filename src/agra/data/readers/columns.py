@@ -24,7 +24,7 @@ class Columns:
             means one 0/1 column per class; usually "label_*", where the ``*`` is the class.
         true_label: What is known to be right, in the same way; usually "true_label(_*)".
         id: Usually "id".
-        ignore: Columns that are left out.
+        ignore: Columns that are left out; "*" for all that have no other use.
 
     Example:
         >>> Columns(text="body", label="topic_*", ignore=["url", "meta_*"]).text
@@ -83,7 +83,8 @@ class Layout:
             ('text',)
         """
         left = _Left(file, present)
-        left.take("ignore", columns.ignore)
+        ignore = [columns.ignore] if isinstance(columns.ignore, str) else columns.ignore
+        left.take("ignore", [pattern for pattern in ignore if pattern != "*"])
         row_names = left.take("id", columns.id, ["id"])
         label = _target(left.take("label", columns.label, ["label", "label_*"]), columns.label)
         truth = left.take("true_label", columns.true_label, ["true_label", "true_label_*"])
@@ -96,7 +97,8 @@ class Layout:
             )
         if kind == "features" and not inputs:
             inputs = left.take_rest()
-        left.check_used()
+        if "*" not in ignore:
+            left.check_used()
         return cls(
             kind=kind,
             inputs=tuple(inputs),
