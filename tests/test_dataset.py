@@ -175,6 +175,7 @@ def test_a_judge_takes_it():
         ),
         ({"functions": ("money",)}, "Expected `functions` to name each of the 2 columns"),
         ({"functions": ("money", "money")}, "Expected `functions` to name each of the 2 columns"),
+        ({"split": "testing"}, "Expected `split` to be one of .*; did you mean 'test'"),
         ({"ids": [1, 2, 3]}, r"Expected one of `ids` per label \(4\), got shape \(3,\)"),
         ({"ids": ["a", "b", "a", "c"]}, "Expected `ids` to be different, got 'a' more than"),
     ],

@@ -23,6 +23,7 @@ from agra.data.parts import (
     vote_matrix,
 )
 from agra.inputs import from_array
+from agra.names import check_name
 
 
 class Sample(NamedTuple):
@@ -94,6 +95,7 @@ class NoisyDataset:
                     f"Expected `true_labels` to be shaped as `labels` {labels.shape}, got "
                     f"{parts['true_labels'].shape}."
                 )
+        check_name("split", self.split, ["train", "valid", "test"])
         if len(set(parts["classes"])) < len(parts["classes"]):
             raise ValueError(f"Expected `classes` to be different, got {parts['classes'][:8]}.")
         for name, part in parts.items():

@@ -87,7 +87,7 @@ def load_dataset(
     Example:
         >>> splits = load_dataset("digits", seed=1)
         >>> splits["train"]
-        <NoisyDataset digits train: 1257 x numbers, 10 classes, 30.0% wrong>
+        <NoisyDataset digits train: 1257 numbers, 10 classes, 30.0% wrong>
         >>> load_dataset("digits", split="test").noise_rate
         0.0
     """

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from agra.data.dataset import NoisyDataset
-from agra.data.readers.arrays import read_arrays
 from agra.data.readers.json_files import read_json
+from agra.data.readers.npz import read_arrays
 from agra.names import check_name
 
 Array = np.ndarray[Any, Any]

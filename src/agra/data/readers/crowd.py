@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from agra.data.dataset import NoisyDataset
-from agra.data.readers.arrays import read_arrays, read_from
+from agra.data.readers.npz import read_arrays, read_from
 from agra.label_models.majority import majority_vote
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from agra.data.dataset import NoisyDataset
-from agra.data.readers.arrays import read_arrays, read_from
+from agra.data.readers.npz import read_arrays, read_from
 
 
 def read_mulan(path: str | Path, *, name: str = "") -> dict[str, NoisyDataset]:
