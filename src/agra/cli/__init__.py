@@ -3,6 +3,7 @@
 import click
 
 from agra.cli.demo import demo
+from agra.cli.encode import encode
 
 
 class _Commands(click.Group):
@@ -23,3 +24,4 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(encode)
