@@ -98,7 +98,11 @@ class Cache:
             (draft / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
             with contextlib.suppress(FileNotFoundError):
                 entry.rename(old)
-            draft.rename(entry)
+            try:
+                draft.rename(entry)
+            except OSError:  # another process may have been faster
+                if self.load(what) is None:
+                    raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)

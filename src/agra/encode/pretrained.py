@@ -58,6 +58,7 @@ def load_network(folder: Path, device: str) -> nn.Module:
             folder,
             use_safetensors=True,
             local_files_only=True,
+            trust_remote_code=False,
             dtype=torch.float32,
             output_loading_info=True,
         )
@@ -76,7 +77,9 @@ def load_tokenizer(folder: Path) -> Any:
     """The tokenizer of a folder."""
     transformers = optional("transformers", "huggingface")
     with _quiet():
-        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        return transformers.AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
 
 
 def preprocessing(folder: Path) -> dict[str, Any]:

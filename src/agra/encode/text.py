@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor, nn
 from torch.nn import functional
@@ -53,7 +54,11 @@ class TfIdf(Encoder):
                 f"Expected words in the texts of the {train.split} split, got {len(train)} texts "
                 f"without any ({error})."
             ) from error
-        return {name: vectorizer.transform(data.inputs) for name, data in splits.items()}
+        none = sparse.csr_matrix((0, len(vectorizer.vocabulary_)), dtype=np.float32)
+        return {
+            name: vectorizer.transform(data.inputs) if len(data) else none
+            for name, data in splits.items()
+        }
 
 
 @dataclass(frozen=True)
