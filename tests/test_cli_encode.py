@@ -30,7 +30,7 @@ TEXTS = {
 def catalog(monkeypatch, tmp_path):
     """A catalog of one set of texts."""
 
-    def load_dataset(name):
+    def load_dataset(name, *, progress):
         if name != "mails":
             raise ValueError(f"Expected `name` to be 'mails', got {name!r}.")
         return TEXTS
@@ -82,7 +82,11 @@ def test_a_folder_for_what_is_done(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["nails", "--encoder", "tfidf"], 1, "Error: Expected `name` to be 'mails', got 'nails'."),
+        (
+            ["nails", "--encoder", "tfidf"],
+            1,
+            "Error: Nothing was written. Expected `name` to be 'mails', got 'nails'.",
+        ),
         (["mails", "--encoder", "tfidf", "--model", "m"], 2, "--model means nothing to --encoder"),
         (["mails", "--encoder", "tfidf", "--pixels", "9"], 2, "--pixels means nothing to"),
         (["mails", "--encoder", "sentences"], 2, "--encoder sentences needs a --model."),
@@ -101,7 +105,7 @@ def test_what_cannot_be_done_is_said_in_a_line(tmp_path, arguments, code, words)
 def test_a_file_of_another_kind(tmp_path):
     result = run("mails", "--encoder", "tfidf", "-o", tmp_path / "rows.csv")
     assert result.exit_code == 2
-    assert "must end in .npz" in result.output
+    assert "--output must end in .npz, got rows.csv" in result.output
 
 
 def test_models_are_passed_on(tmp_path, monkeypatch):

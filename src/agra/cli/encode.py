@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ import click
 
 if TYPE_CHECKING:
     from agra.encode import Encoder
-    from agra.encode.encoder import Report
 
 _ENCODERS = ("tfidf", "sentences", "images")
 
@@ -36,21 +35,21 @@ def encode(data: str, output: Path, **options: Any) -> None:
     """
     encoder = _encoder(options)
     if output.suffix != ".npz":
-        raise click.BadParameter("must end in .npz.", param_hint="'-o' / '--output'")
+        raise click.UsageError(f"--output must end in .npz, got {output.name}.")
     from agra.data.catalog import load_dataset
     from agra.encode import cache_folder, save_encoded
     from agra.encode import encode as encode_splits
 
     try:
-        splits = load_dataset(data)
         with _bar() as report:
+            splits = load_dataset(data, progress=report)
             encoded = encode_splits(
                 splits, encoder, cache=options["cache"] or cache_folder(), progress=report
             )
         about = {"encoder": encoder.name, "settings": encoder.settings()}
         save_encoded(encoded, output, about=about)
     except (ImportError, OSError, TypeError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(f"Nothing was written. {error}") from error
     for split, part in encoded.items():
         rows, columns = part.inputs.shape
         click.echo(f"{split}: {rows} rows of {columns} numbers")
@@ -76,7 +75,7 @@ def _encoder(options: dict[str, Any]) -> "Encoder":
 
 
 @contextlib.contextmanager
-def _bar() -> "Iterator[Report]":
+def _bar() -> "Iterator[Callable[[str, int, int | None], None]]":
     """A bar on a terminal, nothing elsewhere."""
     from rich.console import Console
     from rich.progress import (
@@ -98,7 +97,7 @@ def _bar() -> "Iterator[Report]":
     ) as bar:
         task = bar.add_task("encoding", total=None)
 
-        def report(what: str, done: int, total: int) -> None:
+        def report(what: str, done: int, total: int | None) -> None:
             bar.update(task, description=what, completed=done, total=total)
 
         yield report
