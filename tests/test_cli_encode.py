@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner
 from scipy import sparse
 
+import test_encode_image
 from agra.cli import main
 from agra.data.dataset import NoisyDataset
-from agra.encode import TfIdf, encode, load_encoded
+from agra.encode import ImageFeatures, TfIdf, encode, load_encoded
 
 TEXTS = {
     name: NoisyDataset(
@@ -106,6 +107,22 @@ def test_a_file_of_another_kind(tmp_path):
     result = run("mails", "--encoder", "tfidf", "-o", tmp_path / "rows.csv")
     assert result.exit_code == 2
     assert "--output must end in .npz, got rows.csv" in result.output
+
+
+def test_images_become_a_file_of_features(tmp_path, monkeypatch):
+    folder = test_encode_image.saved(test_encode_image.tiny_resnet(), tmp_path / "resnet")
+    splits = test_encode_image.SPLITS
+    catalog = sys.modules["agra.data.catalog"]
+    monkeypatch.setattr(catalog, "load_dataset", lambda name, progress: splits)
+    arguments = ("cifar", "--encoder", "images", "--model", folder, "--pixels", 16)
+    result = run(*arguments, "--components", 3, "-o", tmp_path / "x.npz")
+    assert result.exit_code == 0, result.output
+    assert "test: 7 rows of 3 numbers" in result.output
+    wanted = encode(splits, ImageFeatures(folder, pixels=16, components=3))
+    found = load_encoded(tmp_path / "x.npz")
+    np.testing.assert_array_equal(found["test"].inputs, wanted["test"].inputs)
+    manifest = json.loads((tmp_path / "x.json").read_text())
+    assert manifest["settings"]["pixels"] == 16
 
 
 def test_models_are_passed_on(tmp_path, monkeypatch):

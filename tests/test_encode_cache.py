@@ -178,13 +178,25 @@ def damage_foreign(entry):
     (entry / MANIFEST).write_text("[]")
 
 
+def damage_no_splits(entry):
+    (entry / MANIFEST).write_text('{"files": {}, "splits": {}}')
+
+
 def damage_no_manifest(entry):
     (entry / MANIFEST).unlink()
 
 
 @pytest.mark.parametrize(
     "damage",
-    [damage_cut, damage_flip, damage_missing, damage_manifest, damage_foreign, damage_no_manifest],
+    [
+        damage_cut,
+        damage_flip,
+        damage_missing,
+        damage_manifest,
+        damage_foreign,
+        damage_no_manifest,
+        damage_no_splits,
+    ],
 )
 def test_a_damaged_encoding_is_made_anew(tmp_path, damage):
     encoder = Lengths()

@@ -24,6 +24,19 @@ class Encoder(ABC):
         name: In manifests.
         reads: The kinds of inputs it can read.
         packages: Those whose version may change the numbers.
+
+    Example:
+        >>> class Lengths(Encoder):
+        ...     name, reads, packages = "lengths", ("texts",), ()
+        ...
+        ...     def settings(self):
+        ...         return {}
+        ...
+        ...     def rows(self, train, splits, scratch, report):
+        ...         return {name: [[len(t)] for t in part.inputs] for name, part in splits.items()}
+        >>> texts = NoisyDataset(inputs=["a cat", "the dog"], labels=[0, 1], classes=("c", "d"))
+        >>> encode(texts, Lengths()).inputs.tolist()
+        [[5], [7]]
     """
 
     name: ClassVar[str]
@@ -151,7 +164,7 @@ def _cached(
 ) -> dict[str, Rows]:
     what = describe(encoder, *data)
     rows = store.load(what)
-    if rows is None:
+    if rows is None or rows.keys() != data[1].keys():
         scratch = store.scratch(what)
         made = encoder.rows(*data, scratch, report)
         store.save(what, made)
