@@ -64,7 +64,7 @@ class ImageFeatures(Encoder):
 
     name: ClassVar[str] = "images"
     reads: ClassVar[tuple[str, ...]] = ("numbers", "paths")
-    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers")
+    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "scikit-learn")
 
     def __post_init__(self) -> None:
         check_name("output", self.output, OUTPUTS)
