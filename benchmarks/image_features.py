@@ -1,24 +1,35 @@
-"""CIFAR-10 as 256 features an image, from an ImageNet ResNet-50.
+"""CIFAR-10 as features of an ImageNet ResNet-50, for `real_data.py` and `cifar_linear.py`.
 
-    python benchmarks/image_features.py IMAGES MODEL OUTPUT.npz
+    python benchmarks/image_features.py IMAGES MODEL OUTPUT.npz --cache FOLDER
 
 IMAGES is the folder of CIFAR-10's binary batches, MODEL a ResNet-50 as a Hugging Face folder. The
-images are enlarged to 128 pixels; the 2,048 pooled outputs are reduced by a PCA fitted on the
-50,000 training images, which come first, then the 10,000 test images. Takes ten minutes on two
-cores with bfloat16 instructions, longer without.
+images are enlarged to 128 pixels; with --components the 2,048 pooled outputs are reduced by a PCA
+fitted on the 50,000 training images, which come first in OUTPUT, then the 10,000 test images. A run
+that was stopped goes on where it was. Takes some ten minutes of one core with bfloat16
+instructions, longer without.
 """
 
 from pathlib import Path
 
 import click
 import numpy as np
-import torch
-from sklearn.decomposition import PCA
-from torch.nn import functional
-from transformers import AutoImageProcessor, AutoModel
 
-_TRAIN, _BATCH = 50_000, 256
-_FILES = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
+from agra.data.dataset import NoisyDataset
+from agra.encode import ImageFeatures, cache_folder, encode
+
+_FILES = {"train": [f"data_batch_{i}.bin" for i in range(1, 6)], "test": ["test_batch.bin"]}
+_CLASSES = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 
 
 @click.command()
@@ -26,31 +37,46 @@ _FILES = [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]
 @click.argument("model", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("output", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--pixels", default=128, show_default=True)
-def main(*, images: Path, model: Path, output: Path, pixels: int) -> None:
+@click.option("--components", type=int, help="By default all 2,048 features are kept.")
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path))
+def main(
+    *,
+    images: Path,
+    model: Path,
+    output: Path,
+    pixels: int,
+    components: int | None,
+    cache: Path | None,
+) -> None:
     """Write the features and true labels of all images."""
-    parts = [np.fromfile(images / name, np.uint8).reshape(-1, 3073) for name in _FILES]
-    records = np.concatenate(parts)
-    network = AutoModel.from_pretrained(model).eval()
-    network = network.to(memory_format=torch.channels_last)  # half as fast again on a CPU
-    processor = AutoImageProcessor.from_pretrained(model)
-    mean, std = (
-        torch.tensor(part).view(1, 3, 1, 1) for part in (processor.image_mean, processor.image_std)
-    )
-    found = []
-    with click.progressbar(range(0, len(records), _BATCH)) as starts, torch.inference_mode():
-        for start in starts:
-            pixels_in = records[start : start + _BATCH, 1:].reshape(-1, 3, 32, 32)
-            batch = torch.from_numpy(pixels_in).float().div(255)
-            batch = batch.contiguous(memory_format=torch.channels_last)
-            batch = functional.interpolate(batch, size=pixels, mode="bicubic").clamp(0, 1)
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                pooled = network((batch - mean) / std).pooler_output
-            found.append(pooled.flatten(1).float().numpy())
-    features = np.concatenate(found)
-    reduced = PCA(256, random_state=0).fit(features[:_TRAIN]).transform(features)
+    encoder = ImageFeatures(model, pixels=pixels, components=components)
+    splits = {split: _read(images, split) for split in _FILES}
+    with click.progressbar(length=sum(map(len, splits.values()))) as bar:
+        done = dict.fromkeys(splits, 0)
+
+        def progress(split: str, rows: int, total: int) -> None:
+            bar.update(rows - done[split])
+            done[split] = rows
+
+        encoded = encode(splits, encoder, cache=cache or cache_folder(), progress=progress)
     draft = output.with_suffix(".part.npz")
-    np.savez(draft, x=reduced.astype(np.float32), y=records[:, 0])
+    x = np.concatenate([data.inputs for data in encoded.values()])
+    y = np.concatenate([data.labels for data in encoded.values()])
+    np.savez(draft, x=x, y=y.astype(np.uint8))
     draft.replace(output)
+
+
+def _read(folder: Path, split: str) -> NoisyDataset:
+    records = np.concatenate([np.fromfile(folder / name, np.uint8) for name in _FILES[split]])
+    records = records.reshape(-1, 3073)  # the label, then the red, green and blue planes
+    planes = records[:, 1:].reshape(-1, 3, 32, 32)
+    return NoisyDataset(
+        inputs=np.ascontiguousarray(planes.transpose(0, 2, 3, 1)),
+        labels=records[:, 0],
+        classes=_CLASSES,
+        split=split,
+        name="CIFAR-10",
+    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import click
 
 from agra.cli.data import data
 from agra.cli.demo import demo
+from agra.cli.encode import encode
 from agra.cli.noise import noise
 
 
@@ -27,3 +28,4 @@ def main() -> None:
 main.add_command(data)
 main.add_command(demo)
 main.add_command(noise)
+main.add_command(encode)

@@ -1,0 +1,103 @@
+"""``agra encode``."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from agra.encode import Encoder
+
+_ENCODERS = ("tfidf", "sentences", "images")
+
+
+@click.command(epilog="Example: agra encode youtube --encoder tfidf -o youtube.npz")
+@click.argument("data")
+@click.option("--encoder", type=click.Choice(_ENCODERS), required=True, help="What to turn it by.")
+@click.option("--model", help="A Hugging Face folder, or a name on its hub.")
+@click.option("--pixels", type=click.IntRange(1), help="Size of the images; the model's.")
+@click.option("--components", type=click.IntRange(1), help="Keep as many by a PCA.")
+@click.option("--cache", type=click.Path(path_type=Path), help="Folder of what is done already.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The .npz file to write.",
+)
+def encode(data: str, output: Path, **options: Any) -> None:
+    """Turn the texts or images of DATA into rows of numbers.
+
+    DATA is a name of the catalog. The encoder is fitted on its training split.
+    """
+    encoder = _encoder(options)
+    if output.suffix != ".npz":
+        raise click.UsageError(f"--output must end in .npz, got {output.name}.")
+    from agra.data.catalog import load_dataset
+    from agra.encode import cache_folder, save_encoded
+    from agra.encode import encode as encode_splits
+
+    try:
+        with _bar() as report:
+            splits = load_dataset(data, progress=report)
+            encoded = encode_splits(
+                splits, encoder, cache=options["cache"] or cache_folder(), progress=report
+            )
+        about = {"encoder": encoder.name, "settings": encoder.settings()}
+        save_encoded(encoded, output, about=about)
+    except (ImportError, OSError, TypeError, ValueError) as error:
+        raise click.ClickException(f"Nothing was written. {error}") from error
+    for split, part in encoded.items():
+        rows, columns = part.inputs.shape
+        click.echo(f"{split}: {rows} rows of {columns} numbers")
+    click.echo(f"written to {output}")
+
+
+def _encoder(options: dict[str, Any]) -> "Encoder":
+    """The encoder that was asked for, with no option that it would ignore."""
+    from agra.encode import ImageFeatures, SentenceEmbeddings, TfIdf
+
+    name, model = options["encoder"], options["model"]
+    taken = {"tfidf": (), "sentences": ("model",), "images": ("model", "pixels", "components")}
+    for option in ("model", "pixels", "components"):
+        if options[option] is not None and option not in taken[name]:
+            raise click.UsageError(f"--{option} means nothing to --encoder {name}.")
+    if name == "tfidf":
+        return TfIdf()
+    if model is None:
+        raise click.UsageError(f"--encoder {name} needs a --model.")
+    if name == "sentences":
+        return SentenceEmbeddings(model)
+    return ImageFeatures(model, pixels=options["pixels"], components=options["components"])
+
+
+@contextlib.contextmanager
+def _bar() -> "Iterator[Callable[[str, int, int | None], None]]":
+    """A bar on a terminal, nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("encoding", total=None)
+
+        def report(what: str, done: int, total: int | None) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        yield report
