@@ -79,14 +79,20 @@ def test_bad_options():
         Demo(noise=2)
 
 
+READY = (
+    "import agra.experiments.demo; from agra.cli import main; print('ready', flush=True); main()"
+)
+
+
 def test_an_interrupt_ends_quietly():
     process = subprocess.Popen(
-        [sys.executable, "-c", "from agra.cli import main; main()", "demo", "--runs", "50"],
+        [sys.executable, "-c", READY, "demo", "--runs", "50"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONWARNINGS": "default"},
     )
-    time.sleep(6)
+    assert process.stdout.readline() == b"ready\n"  # imports take their time
+    time.sleep(2)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
