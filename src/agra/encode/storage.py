@@ -44,7 +44,7 @@ def save_encoded(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save_encoded({"train": data}, f"{folder}/rows.npz")
         ...     load_encoded(f"{folder}/rows.npz")
-        {'train': <NoisyDataset train: 2 x numbers, 2 classes>}
+        {'train': <NoisyDataset train: 2 numbers, 2 classes>}
     """
     target = Path(path)
     if target.suffix != ".npz":
