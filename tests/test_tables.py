@@ -539,7 +539,11 @@ LATIN = "text,label\nné,x\n".encode("latin-1")
         ("a.csv", b"<!DOCTYPE html><p>", "got an HTML page"),
         ("a.csv", b"a,b\n\0\0\0", "got a binary file"),
         ("a.csv.gz", b"text,label\na,b\n", "Expected a.csv.gz to be a whole gzip file, got"),
-        ("a.csv.gz", gzip.compress(LATIN, mtime=0)[:-9], "Expected a.csv.gz to be a whole gzip file, got"),
+        (
+            "a.csv.gz",
+            gzip.compress(LATIN, mtime=0)[:-9],
+            "Expected a.csv.gz to be a whole gzip file, got",
+        ),
         ("a.parquet", LATIN, "Expected a.parquet to be a Parquet file, got"),
         ("a.xlsx", b"PK", "Expected `path` to end with .csv, .tsv, .jsonl ... got 'a.xlsx'"),
     ],

@@ -26,7 +26,10 @@ _SHOWN = 12  # classes in the printed table
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command(epilog="Example: agra noise train.csv --kind pair --amount 0.2 -o noisy.csv")
+@click.command(
+    short_help="Put wrong labels into a file of labels.",
+    epilog="Example: agra noise train.csv --kind pair --amount 0.2 -o noisy.csv",
+)
 @click.argument("labels", type=_FILE)
 @click.option(
     "--kind",
