@@ -1,8 +1,6 @@
 """``agra encode`` through its entry point."""
 
 import json
-import sys
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from scipy import sparse
 
 import test_encode_image
 from agra.cli import main
+from agra.data import catalog
 from agra.data.dataset import NoisyDataset
 from agra.encode import ImageFeatures, TfIdf, encode, load_encoded
 
@@ -28,17 +27,15 @@ TEXTS = {
 
 
 @pytest.fixture(autouse=True)
-def catalog(monkeypatch, tmp_path):
+def one_set(monkeypatch, tmp_path):
     """A catalog of one set of texts."""
 
-    def load_dataset(name, *, progress):
+    def load_dataset(name, *, home, progress):
         if name != "mails":
             raise ValueError(f"Expected `name` to be 'mails', got {name!r}.")
         return TEXTS
 
-    module = ModuleType("agra.data.catalog")
-    module.load_dataset = load_dataset
-    monkeypatch.setitem(sys.modules, "agra.data.catalog", module)
+    monkeypatch.setattr(catalog, "load_dataset", load_dataset)
     monkeypatch.setenv("AGRA_CACHE", str(tmp_path / "cache"))
 
 
@@ -51,6 +48,18 @@ def test_help_fits_a_screen_and_shows_an_example():
     assert len(shown.splitlines()) <= 24
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.endswith("\n  Example: agra encode youtube --encoder tfidf -o youtube.npz\n")
+
+
+def test_a_table_of_ones_own(tmp_path):
+    path, output = tmp_path / "mails.csv", tmp_path / "rows.npz"
+    path.write_text("text,label,seen\nfree money,spam,1\nlunch at noon,ham,0\n")
+    result = run(path, "--encoder", "tfidf", "-o", output)
+    assert "train: 2 rows of 5 numbers" in result.output
+    assert load_encoded(output)["train"].label_names().tolist() == ["spam", "ham"]
+    path.write_text("text\nfree money\n")
+    result = run(path, "--encoder", "tfidf", "-o", output)
+    assert result.exit_code == 1
+    assert "Nothing was written. Expected a column 'label' in mails.csv" in result.output
 
 
 def test_texts_become_a_file_of_rows(tmp_path):
@@ -112,8 +121,7 @@ def test_a_file_of_another_kind(tmp_path):
 def test_images_become_a_file_of_features(tmp_path, monkeypatch):
     folder = test_encode_image.saved(test_encode_image.tiny_resnet(), tmp_path / "resnet")
     splits = test_encode_image.SPLITS
-    catalog = sys.modules["agra.data.catalog"]
-    monkeypatch.setattr(catalog, "load_dataset", lambda name, progress: splits)
+    monkeypatch.setattr(catalog, "load_dataset", lambda name, home, progress: splits)
     arguments = ("cifar", "--encoder", "images", "--model", folder, "--pixels", 16)
     result = run(*arguments, "--components", 3, "-o", tmp_path / "x.npz")
     assert result.exit_code == 0, result.output

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from agra.data.dataset import NoisyDataset
     from agra.encode import Encoder
 
 _ENCODERS = ("tfidf", "sentences", "images")
@@ -20,6 +21,7 @@ _ENCODERS = ("tfidf", "sentences", "images")
 @click.option("--model", help="A Hugging Face folder, or a name on its hub.")
 @click.option("--pixels", type=click.IntRange(1), help="Size of the images; the model's.")
 @click.option("--components", type=click.IntRange(1), help="Keep as many by a PCA.")
+@click.option("--data-home", type=click.Path(file_okay=False, path_type=Path), help="Of data sets.")
 @click.option("--cache", type=click.Path(path_type=Path), help="Folder of what is done already.")
 @click.option(
     "-o",
@@ -31,18 +33,18 @@ _ENCODERS = ("tfidf", "sentences", "images")
 def encode(data: str, output: Path, **options: Any) -> None:
     """Turn the texts or images of DATA into rows of numbers.
 
-    DATA is a name of the catalog. The encoder is fitted on its training split.
+    DATA is a name of the catalog, or a table: .csv, .tsv, .jsonl or .parquet. The encoder is fitted
+    on the training split; a table is one.
     """
     encoder = _encoder(options)
     if output.suffix != ".npz":
         raise click.UsageError(f"--output must end in .npz, got {output.name}.")
-    from agra.data.catalog import load_dataset
     from agra.encode import cache_folder, save_encoded
     from agra.encode import encode as encode_splits
 
     try:
         with _bar() as report:
-            splits = load_dataset(data, progress=report)
+            splits = _splits(data, options["data_home"], report)
             encoded = encode_splits(
                 splits, encoder, cache=options["cache"] or cache_folder(), progress=report
             )
@@ -54,6 +56,16 @@ def encode(data: str, output: Path, **options: Any) -> None:
         rows, columns = part.inputs.shape
         click.echo(f"{split}: {rows} rows of {columns} numbers")
     click.echo(f"written to {output}")
+
+
+def _splits(data: str, home: Path | None, report: Any) -> "dict[str, NoisyDataset]":
+    if Path(data).is_file():
+        from agra.data.readers.tables import Columns, read_table
+
+        return {"train": read_table(data, columns=Columns(ignore="*"))}
+    from agra.data.catalog import load_dataset
+
+    return load_dataset(data, home=home, progress=report)
 
 
 def _encoder(options: dict[str, Any]) -> "Encoder":
