@@ -9,6 +9,7 @@ from agra.label_models.votes import Array, as_votes, count_votes, vote_counts
 from agra.labels import IGNORE_LABEL
 from agra.names import check_name
 
+_ROUNDING = 1e-9
 _CELLS = 2**22  # of counts at a time: many rows times many classes would not fit into memory
 
 
@@ -74,9 +75,26 @@ def vote_shares(votes: Any, num_classes: int) -> Array:
     return counts / counts.sum(axis=1, keepdims=True)
 
 
+def most_probable(shares: Array, *, first_row: int = 0) -> Array:
+    """The class with the largest share in every row: (N,); ties fall by the row number.
+
+    Args:
+        shares: (N, K); what differs by less than rounding counts as tied.
+        first_row: The number of the first row.
+
+    Example:
+        >>> most_probable(np.array([[0.2, 0.8], [0.6, 0.4]])).tolist()
+        [1, 0]
+    """
+    return _choose(shares >= shares.max(axis=1, keepdims=True) - _ROUNDING, first_row, None)
+
+
 def _most(counts: Array, first_row: int, rng: np.random.Generator | None) -> Array:
-    """The largest count's class; ties fall by the generator, or by the row number without one."""
-    leading = counts == counts.max(axis=1, keepdims=True)
+    return _choose(counts == counts.max(axis=1, keepdims=True), first_row, rng)
+
+
+def _choose(leading: Array, first_row: int, rng: np.random.Generator | None) -> Array:
+    """One of those that lead in each row, by the generator, or by the row number without one."""
     labels = leading.argmax(axis=1)
     tied = np.flatnonzero(leading.sum(axis=1) > 1)
     sizes = leading[tied].sum(axis=1)
