@@ -1,0 +1,118 @@
+"""Data Programming: how often each labelling function votes, and how often it is right."""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import xlogy
+
+from agra.label_models.distinct import DistinctRows
+from agra.label_models.independent import (
+    IndependentVotes,
+    check_positive,
+    log_balance_prior,
+    log_or_never,
+    smoothed_balance,
+)
+from agra.label_models.votes import Array
+
+_CERTAIN = 1e-12  # no function is trusted closer than that to always or never
+
+
+class DataProgramming(IndependentVotes):
+    """The generative model of Ratner et al. 2016, "Data Programming", for independent functions.
+
+    Function f votes with a probability of its own, its propensity; a vote is right with another,
+    its accuracy; a wrong vote falls evenly on the other classes. Neither depends on the class, so
+    that abstaining tells nothing about it: a row's posterior comes from the votes that were cast,
+    and a row without any has the class balance. That holds for functions which vote for a single
+    class, too: they are read as sources that happen to have voted for it.
+
+    The marginal likelihood is maximised exactly, by EM, where the paper samples. The accuracies
+    have a Beta prior, as if each function had cast `prior_votes` before, a share `prior_accuracy`
+    of them right: it keeps functions finite that never vote or never disagree, and decides about
+    those that no other overlaps with, of which the votes say nothing. EM starts with all
+    accuracies there, which is a majority vote.
+
+    Args:
+        num_classes: K; by default the highest vote plus one, and at least two.
+        class_balance: (K,), the share of each class; uniform by default.
+        learn_balance: Learn it, too, from there.
+        prior_accuracy: What share of a function's votes is right before any is seen.
+        prior_votes: How many votes that belief is worth.
+        tol: Stop when an iteration gains no more than that, in log-likelihood per row.
+        max_iter: Stop, with a warning, after so many iterations.
+
+    Attributes:
+        accuracies_: (F,), the probability that a vote is right.
+        propensities_: (F,), the probability to vote.
+        class_balance_: (K,), the share of each class.
+        n_iter_: How often the posteriors were computed.
+        objectives_: (n_iter_,), log-likelihood plus log-prior per row; never falls.
+
+    Example:
+        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1], [1, 1, -1]]
+        >>> model = DataProgramming().fit(votes)
+        >>> model.accuracies_.round(2).tolist(), model.propensities_.round(2).tolist()
+        ([0.9, 0.9, 0.55], [1.0, 1.0, 0.8])
+        >>> model.predict([[1, -1, 0]]).tolist()
+        [1]
+    """
+
+    def __init__(
+        self,
+        *,
+        num_classes: int | None = None,
+        class_balance: Any = None,
+        learn_balance: bool = False,
+        prior_accuracy: float = 0.7,
+        prior_votes: float = 2.0,
+        tol: float = 1e-7,
+        max_iter: int = 1000,
+    ) -> None:
+        self.num_classes = num_classes
+        self.class_balance = class_balance
+        self.learn_balance = learn_balance
+        self.prior_accuracy = prior_accuracy
+        self.prior_votes = prior_votes
+        self.tol = tol
+        self.max_iter = max_iter
+
+    accuracies_: Array
+    propensities_: Array
+
+    def _start(self, rows: DistinctRows) -> Array:
+        if not 0 < self.prior_accuracy < 1:
+            raise ValueError(
+                "Expected `prior_accuracy` to be between 0 and 1, both excluded, got "
+                f"{self.prior_accuracy}."
+            )
+        check_positive("prior_votes", self.prior_votes)
+        total = int(rows.counts.sum())
+        cast = (rows.cast.T @ rows.counts).reshape(self.n_features_in_, -1).sum(axis=1)
+        self.propensities_ = cast / max(1, total)
+        silent = total - cast
+        self._log_propensity = float(
+            (xlogy(cast, self.propensities_) + xlogy(silent, 1 - self.propensities_)).sum()
+        )
+        self.accuracies_ = np.full(self.n_features_in_, float(self.prior_accuracy))
+        return self._expect(rows)[0]
+
+    def _maximise(self, votes: Array, mass: Array) -> None:
+        right = np.einsum("fkk->f", votes) + self.prior_votes * self.prior_accuracy
+        total = votes.sum(axis=(1, 2)) + self.prior_votes
+        self.accuracies_ = np.clip(right / total, _CERTAIN, 1 - _CERTAIN)
+        if self.learn_balance:
+            self.class_balance_ = smoothed_balance(mass)
+
+    def _tables(self) -> tuple[Array, Array]:
+        count = len(self.classes_)
+        right, wrong = self.accuracies_, (1 - self.accuracies_) / max(1, count - 1)
+        same = np.eye(count, dtype=bool)
+        tables = np.where(same, np.log(right)[:, None, None], np.log(wrong)[:, None, None])
+        return log_or_never(self.class_balance_), tables
+
+    def _log_prior(self) -> float:
+        right, wrong = np.log(self.accuracies_), np.log1p(-self.accuracies_)
+        belief = self.prior_accuracy * right + (1 - self.prior_accuracy) * wrong
+        balance = log_balance_prior(self.class_balance_) if self.learn_balance else 0.0
+        return float(self.prior_votes * belief.sum()) + balance
