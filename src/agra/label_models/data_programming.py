@@ -24,14 +24,16 @@ class DataProgramming(IndependentVotes):
     Function f votes with a probability of its own, its propensity; a vote is right with another,
     its accuracy; a wrong vote falls evenly on the other classes. Neither depends on the class, so
     that abstaining tells nothing about it: a row's posterior comes from the votes that were cast,
-    and a row without any has the class balance. That holds for functions which vote for a single
-    class, too: they are read as sources that happen to have voted for it.
+    and a row without any has the class balance.
 
-    The marginal likelihood is maximised exactly, by EM, where the paper samples. The accuracies
-    have a Beta prior, as if each function had cast `prior_votes` before, a share `prior_accuracy`
-    of them right: it keeps functions finite that never vote or never disagree, and decides about
-    those that no other overlaps with, of which the votes say nothing. EM starts with all
-    accuracies there, which is a majority vote.
+    The marginal likelihood is maximised by EM, with the exact sum over the classes where the paper
+    samples. The accuracies have a Beta prior, as if each function had cast `prior_votes` before, a
+    share `prior_accuracy` of them right, and EM starts there, which is a majority vote. The prior
+    decides about functions that overlap with no other, of which the votes say nothing, and it is
+    strong for a reason: where each function votes for one class only, the likelihood alone is
+    highest when all rows have the same class, those that vote for it are always right and all
+    others always wrong. Where functions, or annotators, vote for all classes, a weak prior such as
+    `prior_votes=2` follows the votes more closely. Learning the balance, too, suits only those.
 
     Args:
         num_classes: K; by default the highest vote plus one, and at least two.
@@ -51,9 +53,9 @@ class DataProgramming(IndependentVotes):
 
     Example:
         >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1], [1, 1, -1]]
-        >>> model = DataProgramming().fit(votes)
+        >>> model = DataProgramming(prior_votes=2).fit(votes)
         >>> model.accuracies_.round(2).tolist(), model.propensities_.round(2).tolist()
-        ([0.9, 0.9, 0.55], [1.0, 1.0, 0.8])
+        ([0.94, 0.94, 0.6], [1.0, 1.0, 0.8])
         >>> model.predict([[1, -1, 0]]).tolist()
         [1]
     """
@@ -64,8 +66,8 @@ class DataProgramming(IndependentVotes):
         num_classes: int | None = None,
         class_balance: Any = None,
         learn_balance: bool = False,
-        prior_accuracy: float = 0.7,
-        prior_votes: float = 2.0,
+        prior_accuracy: float = 0.8,
+        prior_votes: float = 1000.0,
         tol: float = 1e-7,
         max_iter: int = 1000,
     ) -> None:
@@ -88,10 +90,12 @@ class DataProgramming(IndependentVotes):
             )
         check_positive("prior_votes", self.prior_votes)
         total = int(rows.counts.sum())
-        cast = (rows.cast.T @ rows.counts).reshape(self.n_features_in_, -1).sum(axis=1)
+        cast = (
+            (rows.cast.T @ rows.counts).reshape(self.n_features_in_, len(self.classes_)).sum(axis=1)
+        )
         self.propensities_ = cast / max(1, total)
         silent = total - cast
-        self._log_propensity = float(
+        self._log_silence = float(  # who votes and who does not: a constant, no class enters it
             (xlogy(cast, self.propensities_) + xlogy(silent, 1 - self.propensities_)).sum()
         )
         self.accuracies_ = np.full(self.n_features_in_, float(self.prior_accuracy))
@@ -115,4 +119,4 @@ class DataProgramming(IndependentVotes):
         right, wrong = np.log(self.accuracies_), np.log1p(-self.accuracies_)
         belief = self.prior_accuracy * right + (1 - self.prior_accuracy) * wrong
         balance = log_balance_prior(self.class_balance_) if self.learn_balance else 0.0
-        return float(self.prior_votes * belief.sum()) + balance
+        return float(self.prior_votes * belief.sum()) + balance + self._log_silence

@@ -76,10 +76,12 @@ class DawidSkene(IndependentVotes):
         check_positive("smoothing", self.smoothing)
         count = len(self.classes_)
         used = (rows.cast.T @ rows.counts).reshape(self.n_features_in_, count)
-        self.abstain_counts_ = self.abstain_counts
-        if self.abstain_counts is None:
-            narrow = (used > 0).sum(axis=1) == 1
-            self.abstain_counts_ = bool(2 * used[narrow].sum() > used.sum())
+        narrow = (used > 0).sum(axis=1) == 1
+        self.abstain_counts_ = (
+            bool(2 * used[narrow].sum() > used.sum())
+            if self.abstain_counts is None
+            else self.abstain_counts
+        )
         shares = rows.cast @ np.tile(np.eye(count), (self.n_features_in_, 1))
         shares[~shares.any(axis=1)] = 1
         return shares / shares.sum(axis=1, keepdims=True)

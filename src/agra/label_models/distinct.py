@@ -32,7 +32,8 @@ def distinct_rows(votes: Array, num_classes: int) -> DistinctRows:
         >>> rows.cast.toarray().tolist(), rows.counts.tolist()
         ([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0]], [1, 2])
     """
-    _, first, counts = np.unique(_row_numbers(votes, num_classes), True, return_counts=True)
+    numbers = _row_numbers(votes, num_classes)
+    _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
     return DistinctRows(one_hot(votes[first], num_classes), counts)
 
 

@@ -1,6 +1,7 @@
 """Functions that vote independently of each other once the class is known, fitted by EM."""
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class IndependentVotes(LabelModel):
 
     @abstractmethod
     def _log_prior(self) -> float:
-        """The logarithm of the parameters' prior density, up to a constant."""
+        """The logarithm of the parameters' prior density, and what no class enters."""
 
     def _fit(self, votes: Array) -> None:
         _check_stopping(self.tol, self.max_iter)
@@ -86,7 +87,7 @@ class IndependentVotes(LabelModel):
             logs[block] = self._from_one_hot(one_hot(votes[block], count))
         return logs
 
-    def _from_one_hot(self, cast: object) -> Array:
+    def _from_one_hot(self, cast: Any) -> Array:
         offsets, tables = self._tables()
         count = len(self.classes_)
         weights = tables.transpose(0, 2, 1).reshape(self.n_features_in_ * count, count)

@@ -22,7 +22,7 @@ class MajorityVote(LabelModel):
 
     Example:
         >>> model = MajorityVote().fit([[1, 1, 0], [0, -1, 0], [-1, -1, -1]])
-        >>> model.predict_proba([[1, 1, 1, ], [0, -1, 0], [1, 0, -1]]).tolist()
+        >>> model.predict_proba([[1, 1, 1], [0, -1, 0], [1, 0, -1]]).tolist()
         [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
     """
 
