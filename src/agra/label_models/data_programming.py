@@ -90,14 +90,10 @@ class DataProgramming(IndependentVotes):
             )
         check_positive("prior_votes", self.prior_votes)
         total = int(rows.counts.sum())
-        cast = (
-            (rows.cast.T @ rows.counts).reshape(self.n_features_in_, len(self.classes_)).sum(axis=1)
-        )
+        cast = self._cast_votes(rows).sum(axis=1)
         self.propensities_ = cast / max(1, total)
-        silent = total - cast
-        self._log_silence = float(  # who votes and who does not: a constant, no class enters it
-            (xlogy(cast, self.propensities_) + xlogy(silent, 1 - self.propensities_)).sum()
-        )
+        silent = xlogy(total - cast, 1 - self.propensities_)
+        self._log_casting = float((xlogy(cast, self.propensities_) + silent).sum())
         self.accuracies_ = np.full(self.n_features_in_, float(self.prior_accuracy))
         return self._expect(rows)[0]
 
@@ -119,4 +115,4 @@ class DataProgramming(IndependentVotes):
         right, wrong = np.log(self.accuracies_), np.log1p(-self.accuracies_)
         belief = self.prior_accuracy * right + (1 - self.prior_accuracy) * wrong
         balance = log_balance_prior(self.class_balance_) if self.learn_balance else 0.0
-        return float(self.prior_votes * belief.sum()) + balance + self._log_silence
+        return float(self.prior_votes * belief.sum()) + balance + self._log_casting

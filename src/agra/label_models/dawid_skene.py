@@ -75,7 +75,7 @@ class DawidSkene(IndependentVotes):
     def _start(self, rows: DistinctRows) -> Array:
         check_positive("smoothing", self.smoothing)
         count = len(self.classes_)
-        used = (rows.cast.T @ rows.counts).reshape(self.n_features_in_, count)
+        used = self._cast_votes(rows)
         narrow = (used > 0).sum(axis=1) == 1
         self.abstain_counts_ = (
             bool(2 * used[narrow].sum() > used.sum())

@@ -46,7 +46,8 @@ def one_hot(votes: Array, num_classes: int) -> Any:
     """
     rows, functions = votes.shape
     cast = votes >= 0
-    columns = np.broadcast_to(np.arange(functions) * num_classes, votes.shape)[cast] + votes[cast]
+    columns = np.broadcast_to(np.arange(functions) * num_classes, votes.shape)[cast]
+    columns += votes[cast]  # in place: as many numbers as votes
     ends = np.concatenate([[0], cast.sum(axis=1).cumsum()])
     return sparse.csr_matrix(
         (np.ones(len(columns)), columns, ends), shape=(rows, functions * num_classes)

@@ -79,6 +79,10 @@ class IndependentVotes(LabelModel):
         votes = (rows.cast.T @ weighted).reshape(self.n_features_in_, count, count)
         self._maximise(votes.transpose(0, 2, 1), weighted.sum(axis=0))
 
+    def _cast_votes(self, rows: DistinctRows) -> Array:
+        """How often each function voted for each class: (F, K)."""
+        return (rows.cast.T @ rows.counts).reshape(self.n_features_in_, len(self.classes_))
+
     def _log_joint(self, votes: Array) -> Array:
         count = len(self.classes_)
         logs = np.empty((len(votes), count))
