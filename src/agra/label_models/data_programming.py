@@ -6,13 +6,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from agra.label_models.distinct import DistinctRows
-from agra.label_models.independent import (
-    IndependentVotes,
-    check_positive,
-    log_balance_prior,
-    log_or_never,
-    smoothed_balance,
-)
+from agra.label_models.independent import IndependentVotes
 from agra.label_models.votes import Array
 
 _CERTAIN = 1e-12  # no function is trusted closer than that to always or never
@@ -29,11 +23,11 @@ class DataProgramming(IndependentVotes):
     The marginal likelihood is maximised by EM, with the exact sum over the classes where the paper
     samples. The accuracies have a Beta prior, as if each function had cast `prior_votes` before, a
     share `prior_accuracy` of them right, and EM starts there, which is a majority vote. The prior
-    decides about functions that overlap with no other, of which the votes say nothing, and it is
-    strong for a reason: where each function votes for one class only, the likelihood alone is
-    highest when all rows have the same class, those that vote for it are always right and all
-    others always wrong. Where functions, or annotators, vote for all classes, a weak prior such as
-    `prior_votes=2` follows the votes more closely. Learning the balance, too, suits only those.
+    decides about functions that overlap with no other, of which the votes say nothing. It is
+    strong for a reason: where each function votes for one class only, the likelihood alone may be
+    highest if all rows have the same class, who votes for it is always right and who votes for
+    another always wrong; with two classes it is. Where functions, or annotators, vote for all
+    classes, `prior_votes=2` follows the votes more closely, and the balance may be learned.
 
     Args:
         num_classes: K; by default the highest vote plus one, and at least two.
@@ -88,7 +82,7 @@ class DataProgramming(IndependentVotes):
                 "Expected `prior_accuracy` to be between 0 and 1, both excluded, got "
                 f"{self.prior_accuracy}."
             )
-        check_positive("prior_votes", self.prior_votes)
+        self._check_positive("prior_votes")
         total = int(rows.counts.sum())
         cast = self._cast_votes(rows).sum(axis=1)
         self.propensities_ = cast / max(1, total)
@@ -101,18 +95,19 @@ class DataProgramming(IndependentVotes):
         right = np.einsum("fkk->f", votes) + self.prior_votes * self.prior_accuracy
         total = votes.sum(axis=(1, 2)) + self.prior_votes
         self.accuracies_ = np.clip(right / total, _CERTAIN, 1 - _CERTAIN)
-        if self.learn_balance:
-            self.class_balance_ = smoothed_balance(mass)
 
     def _tables(self) -> tuple[Array, Array]:
         count = len(self.classes_)
         right, wrong = self.accuracies_, (1 - self.accuracies_) / max(1, count - 1)
         same = np.eye(count, dtype=bool)
         tables = np.where(same, np.log(right)[:, None, None], np.log(wrong)[:, None, None])
-        return log_or_never(self.class_balance_), tables
+        return np.zeros(count), tables
 
-    def _log_prior(self) -> float:
+    def _log_rest(self) -> float:
         right, wrong = np.log(self.accuracies_), np.log1p(-self.accuracies_)
         belief = self.prior_accuracy * right + (1 - self.prior_accuracy) * wrong
-        balance = log_balance_prior(self.class_balance_) if self.learn_balance else 0.0
-        return float(self.prior_votes * belief.sum()) + balance + self._log_casting
+        return float(self.prior_votes * belief.sum()) + self._log_casting
+
+    @property
+    def _learns_balance(self) -> bool:
+        return self.learn_balance

@@ -5,13 +5,7 @@ from typing import Any
 import numpy as np
 
 from agra.label_models.distinct import DistinctRows
-from agra.label_models.independent import (
-    IndependentVotes,
-    check_positive,
-    log_balance_prior,
-    log_or_never,
-    smoothed_balance,
-)
+from agra.label_models.independent import IndependentVotes
 from agra.label_models.votes import Array
 
 
@@ -73,7 +67,7 @@ class DawidSkene(IndependentVotes):
     abstain_counts_: bool
 
     def _start(self, rows: DistinctRows) -> Array:
-        check_positive("smoothing", self.smoothing)
+        self._check_positive("smoothing")
         count = len(self.classes_)
         used = self._cast_votes(rows)
         narrow = (used > 0).sum(axis=1) == 1
@@ -92,16 +86,17 @@ class DawidSkene(IndependentVotes):
             votes = np.concatenate([votes, silent[:, :, None]], axis=2)
         votes = votes + self.smoothing
         self.confusions_ = votes / votes.sum(axis=2, keepdims=True)
-        if self.class_balance is None:
-            self.class_balance_ = smoothed_balance(mass)
 
     def _tables(self) -> tuple[Array, Array]:
-        offsets, tables = log_or_never(self.class_balance_), np.log(self.confusions_)
-        if self.abstain_counts_:
-            silent = tables[:, :, -1]
-            offsets, tables = offsets + silent.sum(axis=0), tables[:, :, :-1] - silent[:, :, None]
-        return offsets, tables
+        tables = np.log(self.confusions_)
+        if not self.abstain_counts_:
+            return np.zeros(len(self.classes_)), tables
+        silent = tables[:, :, -1]
+        return silent.sum(axis=0), tables[:, :, :-1] - silent[:, :, None]
 
-    def _log_prior(self) -> float:
-        balance = log_balance_prior(self.class_balance_) if self.class_balance is None else 0.0
-        return float(self.smoothing * np.log(self.confusions_).sum()) + balance
+    def _log_rest(self) -> float:
+        return float(self.smoothing * np.log(self.confusions_).sum())
+
+    @property
+    def _learns_balance(self) -> bool:
+        return self.class_balance is None

@@ -39,11 +39,18 @@ class IndependentVotes(LabelModel):
 
     @abstractmethod
     def _tables(self) -> tuple[Array, Array]:
-        """Log-probabilities of a row without votes (K,); what a vote adds (F, class, vote)."""
+        """For each class, the log-probability that nobody votes (K,), and what a vote adds to it.
+
+        The latter is (F, class, vote); both may leave out what is the same for all classes.
+        """
 
     @abstractmethod
-    def _log_prior(self) -> float:
-        """The logarithm of the parameters' prior density, and what no class enters."""
+    def _log_rest(self) -> float:
+        """The logarithm of the prior density, and what `_tables` left out, over all rows."""
+
+    @property
+    @abstractmethod
+    def _learns_balance(self) -> bool: ...
 
     def _fit(self, votes: Array) -> None:
         _check_stopping(self.tol, self.max_iter)
@@ -52,7 +59,8 @@ class IndependentVotes(LabelModel):
         objectives: list[float] = []
         for _ in range(self.max_iter):
             posteriors, likelihood = self._expect(rows)
-            objectives.append((likelihood + self._log_prior()) / max(1, len(votes)))
+            total = likelihood + self._log_rest() + self._log_balance_prior()
+            objectives.append(total / max(1, len(votes)))
             if len(objectives) > 1 and objectives[-1] - objectives[-2] <= self.tol:
                 break
             self._step(rows, posteriors)
@@ -77,7 +85,14 @@ class IndependentVotes(LabelModel):
         count = len(self.classes_)
         weighted = posteriors * rows.counts[:, None]
         votes = (rows.cast.T @ weighted).reshape(self.n_features_in_, count, count)
-        self._maximise(votes.transpose(0, 2, 1), weighted.sum(axis=0))
+        mass = weighted.sum(axis=0)
+        self._maximise(votes.transpose(0, 2, 1), mass)
+        if self._learns_balance:  # with one row more, spread evenly: no class ever dies out
+            self.class_balance_ = (mass + 1 / count) / (mass.sum() + 1)
+
+    def _log_balance_prior(self) -> float:
+        """The Dirichlet prior behind the row that `_step` adds."""
+        return float(np.log(self.class_balance_).mean()) if self._learns_balance else 0.0
 
     def _cast_votes(self, rows: DistinctRows) -> Array:
         """How often each function voted for each class: (F, K)."""
@@ -92,36 +107,16 @@ class IndependentVotes(LabelModel):
         return logs
 
     def _from_one_hot(self, cast: Any) -> Array:
-        offsets, tables = self._tables()
+        nobody, tables = self._tables()
         count = len(self.classes_)
         weights = tables.transpose(0, 2, 1).reshape(self.n_features_in_ * count, count)
-        return cast @ weights + offsets
+        with np.errstate(divide="ignore"):  # a class may be given no share
+            return cast @ weights + (nobody + np.log(self.class_balance_))
 
-
-def check_positive(argument: str, value: float) -> None:
-    """Refuse what is not a number above zero.
-
-    Raises:
-        ValueError: It is not.
-    """
-    if not 0 < value < np.inf:
-        raise ValueError(f"Expected `{argument}` to be a number greater than 0, got {value}.")
-
-
-def log_or_never(shares: Array) -> Array:
-    """The logarithm, minus infinity for a class that was given no share."""
-    with np.errstate(divide="ignore"):
-        return np.log(shares)
-
-
-def smoothed_balance(mass: Array) -> Array:
-    """Shares of the classes by their expected rows, and one row more that is spread evenly."""
-    return (mass + 1 / len(mass)) / (mass.sum() + 1)
-
-
-def log_balance_prior(balance: Array) -> float:
-    """The Dirichlet prior whose mode `smoothed_balance` finds."""
-    return float(np.log(balance).mean())
+    def _check_positive(self, argument: str) -> None:
+        value = getattr(self, argument)
+        if not 0 < value < np.inf:
+            raise ValueError(f"Expected `{argument}` to be a number greater than 0, got {value}.")
 
 
 def _check_stopping(tol: float, max_iter: int) -> None:
