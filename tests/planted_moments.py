@@ -32,8 +32,26 @@ RECORDED = {
     "three classes, not balanced": Planted(
         (0.9, 0.8, 0.75, 0.7, 0.6, 0.5), (0.9, 0.5, 0.7, 1, 0.3, 0.8), (0.5, 0.3, 0.2), seed=1
     ),
-    "four classes, few votes": Planted(
-        (0.8,) * 8, (0.1, 0.2) * 4, (0.25,) * 4, rows=1000, seed=2
-    ),
+    "four classes, few votes": Planted((0.8,) * 8, (0.1, 0.2) * 4, (0.25,) * 4, rows=1000, seed=2),
     "one function never votes": Planted((0.8, 0.7, 0.6, 0.5), (1, 1, 1, 0), (0.5, 0.5), seed=3),
+}
+
+
+NONE = -1
+DEGENERATE = {
+    "no rows": (np.zeros((0, 3), dtype=int), 2),
+    "no functions": (np.zeros((4, 0), dtype=int), 2),
+    "one row": (np.array([[1, 0, 1]]), 2),
+    "one class": (np.zeros((5, 3), dtype=int), 1),
+    "one function": (np.array([[0], [1], [NONE], [1]]), 2),
+    "two functions": (np.array([[0, 0], [1, NONE], [1, 0], [NONE, NONE]]), 2),
+    "two that are like coins": (np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), 2),
+    "nobody votes": (np.full((5, 4), NONE), 3),
+    "one never votes": (np.array([[0, 0, 1, NONE], [1, 1, 1, NONE], [0, 0, 0, NONE]]), 2),
+    "all agree": (np.repeat([[0], [1], [2], [1]], 5, axis=1), 3),
+    "always the same": (np.full((6, 4), 1), 3),
+    "each for a class of its own": (np.tile([0, 1, 2], (6, 1)), 3),
+    "no overlap": (np.where(np.eye(4, dtype=bool), 1, NONE), 2),
+    "three that meet in pairs": (np.array([[0, 0, NONE], [NONE, 1, 1], [2, NONE, 0]]), 3),
+    "a class without votes": (np.array([[0, 0, 1], [1, 1, 1], [0, 1, 0], [1, 1, 0]]), 5),
 }

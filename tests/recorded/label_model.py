@@ -28,10 +28,13 @@ def planted():
 
     for name, case in RECORDED.items():
         conditionals, probabilities = fitted(case.draw()[0], case.balance)
-        yield name, {
-            "conditionals": conditionals.round(6).tolist(),
-            "probabilities": probabilities[:20].round(6).tolist(),
-        }
+        yield (
+            name,
+            {
+                "conditionals": conditionals.round(6).tolist(),
+                "probabilities": probabilities[:20].round(6).tolist(),
+            },
+        )
 
 
 def real():
@@ -42,18 +45,21 @@ def real():
         conditionals, probabilities = fitted(votes, [1 / count] * count)
         likeliest = probabilities.max(axis=1)
         clear = (probabilities > likeliest[:, None] - 1e-3).sum(axis=1) == 1
-        yield name, {
-            "mean conditionals": conditionals.mean(axis=0).round(6).tolist(),
-            "mean probabilities": probabilities.mean(axis=0).round(6).tolist(),
-            "mean of the likeliest": round(float(likeliest.mean()), 6),
-            "clear rows": np.bincount(
-                probabilities[clear].argmax(axis=1), minlength=count
-            ).tolist(),
-        }
+        yield (
+            name,
+            {
+                "mean conditionals": conditionals.mean(axis=0).round(6).tolist(),
+                "mean probabilities": probabilities.mean(axis=0).round(6).tolist(),
+                "mean of the likeliest": round(float(likeliest.mean()), 6),
+                "clear rows": np.bincount(
+                    probabilities[clear].argmax(axis=1), minlength=count
+                ).tolist(),
+            },
+        )
 
 
 def main():
-    command = " ".join(__doc__.split("\n\n")[1].split())
+    command = " && ".join(" ".join(line.split()) for line in __doc__.strip().splitlines()[2:])
     record = {"command": command, "seed": SEED, "planted": dict(planted()), "real": dict(real())}
     print(json.dumps(record))
 

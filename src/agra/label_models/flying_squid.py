@@ -4,13 +4,14 @@ Fu et al. 2020, "Fast and three-rious: speeding up weak supervision with triplet
 functions that are independent given the class.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from agra.label_models.model import LabelModel
 from agra.label_models.overlaps import add_up, overlap_counts
 from agra.label_models.votes import Array
+from agra.names import check_name
 
 _PARTNERS = 72  # functions whose pairs are all looked at; of more, as many pairs are drawn
 _HIGHEST = 0.99  # no finite number of votes proves that a function is always right
@@ -27,13 +28,16 @@ class FlyingSquid(LabelModel):
     posterior is naive Bayes with these accuracies, normalised over the classes.
 
     The moments assume that a function errs in all classes alike. Functions that vote for one class
-    only always agree or always contradict each other; they all get the highest accuracy, 0.99, and
-    the model becomes close to a majority vote.
+    only always agree or always contradict each other where they meet; they all get the highest
+    accuracy, 0.99, and the model becomes a majority vote, unless moments are taken over all rows.
 
     Args:
         num_classes: K; by default the highest vote and one more, two at least.
         class_balance: (K,), the share of each class; uniform by default. `balance_of` tells it of
             labels.
+        moments: Rows over which means are taken: "co-voting", those where both vote; or "all-rows"
+            with zero for no vote, as the authors' package does, which counts how often functions
+            meet as evidence, too, and then divides by how often the function votes.
         default_accuracy: Of a function that is in no triplet.
         seed: Of the pairs that are drawn where a function meets more than 72 others.
 
@@ -54,11 +58,13 @@ class FlyingSquid(LabelModel):
         num_classes: int | None = None,
         *,
         class_balance: Any = None,
+        moments: Literal["co-voting", "all-rows"] = "co-voting",
         default_accuracy: float = 0.7,
         seed: int = 0,
     ) -> None:
         self.num_classes = num_classes
         self.class_balance = class_balance
+        self.moments = moments
         self.default_accuracy = default_accuracy
         self.seed = seed
 
@@ -67,10 +73,14 @@ class FlyingSquid(LabelModel):
             raise ValueError(
                 f"Expected `default_accuracy` to be in (0, 1), got {self.default_accuracy}."
             )
-        moments = _moments(overlap_counts(votes, len(self.classes_)), len(self.classes_))
+        check_name("moments", self.moments, ["co-voting", "all-rows"])
+        sums, together = _products(overlap_counts(votes, len(self.classes_)), len(self.classes_))
+        rows = together if self.moments == "co-voting" else np.full_like(together, len(votes))
+        means = np.where(together > 0, sums / np.maximum(rows, 1), np.nan)
         rng = np.random.default_rng(self.seed)
-        found = [_from_triplets(moments, f, rng) for f in range(votes.shape[1])]
-        correlations = np.array(found).reshape(votes.shape[1], -1)
+        found = [_from_triplets(means, f, rng) for f in range(len(together))]
+        correlations = np.array(found).reshape(len(together), len(self.classes_))
+        correlations *= (np.diag(rows) / np.maximum(np.diag(together), 1))[:, None]
         accuracies = np.minimum((1 + correlations) / 2, _HIGHEST)
         self.accuracies_ = np.where(np.isnan(accuracies), self.default_accuracy, accuracies)
 
@@ -83,20 +93,18 @@ class FlyingSquid(LabelModel):
         return -np.logaddexp(0, -odds)  # the logarithm of the class's probability against the rest
 
 
-def _moments(counts: Array, num_classes: int) -> Array:
-    """E[v_i v_j] where both vote, each class against the rest; NaN where none do: (K, F, F)."""
+def _products(counts: Array, num_classes: int) -> tuple[Array, Array]:
+    """Sums of v_i v_j, each class against the rest (K, F, F), and rows where both vote (F, F)."""
     functions = len(counts) // num_classes
     blocks = counts.reshape(functions, num_classes, functions, num_classes)
     signs = 2 * np.eye(num_classes) - 1
-    half = np.einsum("ikjl,ck->cijl", blocks, signs)
-    sums = np.einsum("cijl,cl->cij", half, signs)
-    both = blocks.sum(axis=(1, 3))
-    return np.where(both > 0, sums / np.maximum(both, 1), np.nan)
+    sums = np.einsum("cijl,cl->cij", np.einsum("ikjl,ck->cijl", blocks, signs), signs)
+    return sums, blocks.sum(axis=(1, 3))
 
 
-def _from_triplets(moments: Array, function: int, rng: np.random.Generator) -> Array:
+def _from_triplets(means: Array, function: int, rng: np.random.Generator) -> Array:
     """The function's correlation with each class: (K,), NaN where no triplet tells."""
-    partners = np.flatnonzero(~np.isnan(moments[0, function]))
+    partners = np.flatnonzero(~np.isnan(means[0, function]))
     partners = partners[partners != function]
     if len(partners) <= _PARTNERS:
         first, second = np.triu_indices(len(partners), 1)
@@ -104,11 +112,11 @@ def _from_triplets(moments: Array, function: int, rng: np.random.Generator) -> A
         first, second = rng.integers(len(partners), size=(2, _PARTNERS * _PARTNERS // 2))
         first, second = first[first != second], second[first != second]
     first, second = partners[first], partners[second]
-    between = moments[:, first, second]
+    between = means[:, first, second]
     known = ~np.isnan(between) & (between != 0)
-    products = moments[:, function, first] * moments[:, function, second]
-    squares = np.abs(products / np.where(known, between, 1))
-    return np.sqrt([_median(row[told]) for row, told in zip(squares, known, strict=True)])
+    products = means[:, function, first] * means[:, function, second]
+    found = np.sqrt(np.abs(products / np.where(known, between, 1)))
+    return np.array([_median(row[told]) for row, told in zip(found, known, strict=True)])
 
 
 def _median(values: Array) -> float:

@@ -5,7 +5,8 @@ functions that are independent in each class, fitted as version 0.10 of the pack
 the same loss, start, steps, limits and choice among equal solutions, so that numbers agree.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -18,6 +19,53 @@ _MOMENTUM = 0.9
 _SMALLEST = 0.01  # of the probabilities of few rows
 _SHARE = 1e-12  # of a class that never occurs, to divide by and to take the logarithm of
 _HALVINGS = 40
+_DIVERGED = 1e6  # for probabilities; its sixth power is still a number
+
+
+@dataclass(frozen=True)
+class Objective:
+    """How far probabilities are from explaining the overlaps.
+
+    A function's votes exclude each other, so its own block says nothing and is left out.
+
+    Attributes:
+        pairs: (F * K, F * K), the overlaps, zero within a function.
+        shares: (F * K,), how often each vote occurs.
+        balance: (K,), the share of each class.
+
+    Example:
+        >>> overlaps = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1]]) / 2
+        >>> objective = Objective.of(overlaps, np.array([0.5, 0.5]))
+        >>> objective.loss(np.array([[1, 0], [0, 1], [1, 0], [0, 1]]))
+        0.0
+    """
+
+    pairs: Array
+    shares: Array
+    balance: Array
+
+    @classmethod
+    def of(cls, overlaps: Array, balance: Array) -> Self:
+        """Of all overlaps, each function's own included."""
+        functions = np.arange(len(overlaps)) // len(balance)
+        other = functions[:, None] != functions
+        return cls(overlaps * other, np.diag(overlaps), balance)
+
+    def loss(self, mu: Array) -> float:
+        """The squares of what is missed, in all pairs and in the shares."""
+        functions = np.arange(len(mu)) // len(self.balance)
+        missed = self.pairs - (mu * self.balance) @ mu.T
+        missed[functions[:, None] == functions] = 0
+        return float((missed**2).sum() + ((mu @ self.balance - self.shares) ** 2).sum())
+
+    def gradient(self, mu: Array) -> Array:
+        """The loss's derivative; explained pairs are summed without being written down."""
+        blocks = mu.reshape(-1, len(self.balance), len(self.balance))
+        own = blocks.transpose(0, 2, 1) @ blocks
+        explained = (blocks * self.balance) @ (own.sum(axis=0) - own)
+        missed = self.pairs @ mu - explained.reshape(mu.shape)
+        margin = mu @ self.balance - self.shares
+        return 2 * np.outer(margin, self.balance) - 4 * missed * self.balance
 
 
 class MeTaL(LabelModel):
@@ -70,7 +118,8 @@ class MeTaL(LabelModel):
         self._check()
         rows, count = max(1, len(votes)), len(self.classes_)
         overlaps = overlap_counts(votes, count) / rows
-        mu = self._descend(overlaps, self._start(np.diag(overlaps)))
+        objective = Objective.of(overlaps, self.class_balance_)
+        mu = self._descend(objective, self._start(objective.shares))
         smallest = min(_SMALLEST, 10.0 ** -np.ceil(np.log10(rows)))
         mu = np.clip(mu, smallest, 1 - smallest).reshape(-1, count, count)
         self.conditionals_ = mu[:, :, self._order(mu.sum(axis=0))]
@@ -101,28 +150,23 @@ class MeTaL(LabelModel):
         # snorkel draws from NumPy's older generator: with its seed, this is its start
         return mu.reshape(-1, count) * np.random.RandomState(self.seed).random_sample()
 
-    def _descend(self, overlaps: Array, start: Array) -> Array:
+    def _descend(self, objective: Objective, start: Array) -> Array:
         """The end of the first descent that does not end above its start."""
-        before, _ = self._loss(overlaps, start)
+        before = objective.loss(start)
         for halvings in range(_HALVINGS):
-            rate, mu, velocity = self.learning_rate / 2**halvings, start, np.zeros_like(start)
-            with np.errstate(over="ignore", invalid="ignore"):
-                for _ in range(self.epochs):
-                    velocity = _MOMENTUM * velocity + self._loss(overlaps, mu)[1]
-                    mu = mu - rate * velocity
-                if self._loss(overlaps, mu)[0] <= before:  # NaN is not
-                    return mu
+            mu = self._steps(objective, start, self.learning_rate / 2**halvings)
+            if np.isfinite(mu).all() and objective.loss(mu) <= before:
+                return mu
         return start
 
-    def _loss(self, overlaps: Array, mu: Array) -> tuple[float, Array]:
-        """The loss and its gradient."""
-        balance, count = self.class_balance_, len(self.classes_)
-        missed = overlaps - (mu * balance) @ mu.T
-        own = np.arange(len(mu)).reshape(-1, count)
-        missed[own[:, :, None], own[:, None, :]] = 0  # a function excludes its own other votes
-        margin = mu @ balance - np.diag(overlaps)
-        gradient = 2 * np.outer(margin, balance) - 4 * (missed @ mu) * balance
-        return float((missed**2).sum() + (margin**2).sum()), gradient
+    def _steps(self, objective: Objective, mu: Array, rate: float) -> Array:
+        velocity = np.zeros_like(mu)
+        for _ in range(self.epochs):
+            velocity = _MOMENTUM * velocity + objective.gradient(mu)
+            mu = mu - rate * velocity
+            if np.abs(mu).max(initial=0) > _DIVERGED:
+                return np.full_like(mu, np.inf)
+        return mu
 
     def _order(self, agreement: Array) -> Array:
         """The columns' order in which most votes are right; the loss cannot tell equal shares."""
