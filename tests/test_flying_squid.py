@@ -91,6 +91,12 @@ def test_planted_accuracies_are_found(way):
     np.testing.assert_allclose(model.accuracies_[:, 1], case.accuracies, atol=0.02)
 
 
+def test_functions_count_as_better_than_random():
+    case = Planted((0.9, 0.8, 0.3), (1, 1, 1), (0.5, 0.5), rows=20_000)
+    model = FlyingSquid().fit(case.draw()[0])
+    np.testing.assert_allclose(model.accuracies_[:, 0], [0.9, 0.8, 0.7], atol=0.02)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_better_than_the_majority_where_accuracies_differ(count, way):
@@ -174,6 +180,7 @@ def test_the_balance_of_labels():
     assert balance_of(np.array([2, 2, 0, -1]), 4).tolist() == [1 / 3, 0, 2 / 3, 0]
     model = FlyingSquid(class_balance=balance_of([0, 0, 0, 1], 2)).fit(BY_HAND)
     assert model.class_balance_.tolist() == [0.75, 0.25]
+    assert balance_of(np.array([0, 1], dtype=np.uint64), 2).tolist() == [0.5, 0.5]
     for labels in ([0.0, 1.0], [[0, 1]], ["ham"], []):
         with pytest.raises(ValueError, match="Expected `labels` to be a vector of class indices"):
             balance_of(labels, 2)

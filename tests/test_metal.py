@@ -96,6 +96,9 @@ def test_a_step_that_diverges_is_shortened():
     case = Planted((0.8,) * 300, (1,) * 300, (0.5, 0.5), rows=300)
     votes, truth = case.draw()
     model = MeTaL().fit(votes)
+    objective = Objective.of(overlap_counts(votes, 2) / 300, model.class_balance_)
+    start = model._start(objective.shares)
+    assert np.isinf(model._steps(objective, start, model.learning_rate)).all()
     assert (model.predict(votes) == truth).all()
     assert abs(np.diagonal(model.conditionals_, axis1=1, axis2=2).mean() - 0.8) < 0.1
 
@@ -140,8 +143,9 @@ def test_refusals():
     for precision in (0, 1.5, float("nan")):
         with pytest.raises(ValueError, match=r"Expected `initial_precision` to be in \(0, 1\], g"):
             MeTaL(initial_precision=precision).fit(VOTES)
-    with pytest.raises(ValueError, match="Expected `epochs` to be at least 1, got 0"):
-        MeTaL(epochs=0).fit(VOTES)
+    for epochs in (0, 2.5, "many"):
+        with pytest.raises(ValueError, match="Expected `epochs` to be a whole number, 1 at least"):
+            MeTaL(epochs=epochs).fit(VOTES)
     for rate in (0, -1, float("inf"), float("nan")):
         with pytest.raises(ValueError, match="Expected `learning_rate` to be positive and finite"):
             MeTaL(learning_rate=rate).fit(VOTES)

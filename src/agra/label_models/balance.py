@@ -39,4 +39,4 @@ def balance_of(labels: Any, num_classes: int) -> Array:
             f"Expected `labels` to be in [0, {num_classes - 1}], or negative for unknown, got "
             f"{given[row]} in row {row}."
         )
-    return np.bincount(known, minlength=num_classes) / len(known)
+    return np.bincount(known.astype(np.int64), minlength=num_classes) / len(known)

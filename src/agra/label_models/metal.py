@@ -6,6 +6,7 @@ the same loss, start, steps, limits and choice among equal solutions, so that nu
 """
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -134,8 +135,10 @@ class MeTaL(LabelModel):
             raise ValueError(
                 f"Expected `initial_precision` to be in (0, 1], got {self.initial_precision}."
             )
-        if self.epochs < 1:
-            raise ValueError(f"Expected `epochs` to be at least 1, got {self.epochs}.")
+        if not isinstance(self.epochs, Integral) or self.epochs < 1:
+            raise ValueError(
+                f"Expected `epochs` to be a whole number, 1 at least, got {self.epochs!r}."
+            )
         if not 0 < self.learning_rate < np.inf:
             raise ValueError(
                 f"Expected `learning_rate` to be positive and finite, got {self.learning_rate}."
