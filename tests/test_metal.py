@@ -149,6 +149,10 @@ def test_refusals():
     for rate in (0, -1, float("inf"), float("nan")):
         with pytest.raises(ValueError, match="Expected `learning_rate` to be positive and finite"):
             MeTaL(learning_rate=rate).fit(VOTES)
+    with pytest.raises(ValueError, match="Expected `class_balance` to be 2 shares that sum to one"):
+        MeTaL(class_balance=[0.5, 0.6]).fit(VOTES)
+    with pytest.raises(ValueError, match="of the 3 functions that were fitted, got 2 columns"):
+        MeTaL().fit(VOTES).predict(VOTES[:, :2])
 
 
 @pytest.mark.parametrize("cells", [1, 7, 2**22])

@@ -35,9 +35,9 @@ class FlyingSquid(LabelModel):
         num_classes: K; by default the highest vote and one more, two at least.
         class_balance: (K,), the share of each class; uniform by default. `balance_of` tells it of
             labels.
-        moments: Rows over which means are taken: "co-voting", those where both vote; or "all-rows"
-            with zero for no vote, as the authors' package does, which counts how often functions
-            meet as evidence, too, and then divides by how often the function votes.
+        moments: Rows over which means are taken: "co-voting", those where both vote; or "all-rows",
+            a missing vote being zero, as in the authors' package: then how often functions meet is
+            evidence, too, which helps on some sets and harms on others.
         default_accuracy: Of a function that is in no triplet.
         seed: Of the pairs that are drawn where a function meets more than 72 others.
 
