@@ -28,8 +28,8 @@ class FlyingSquid(LabelModel):
     posterior is naive Bayes with these accuracies, normalised over the classes.
 
     The moments assume that a function errs in all classes alike. Functions that vote for one class
-    only always agree or always contradict each other where they meet; they all get the highest
-    accuracy, 0.99, and the model becomes a majority vote, unless moments are taken over all rows.
+    only always agree or always contradict each other where they meet: in triplets they all get the
+    highest accuracy, 0.99, so that they vote by majority, unless moments are over all rows.
 
     Args:
         num_classes: K; by default the highest vote and one more, two at least.
