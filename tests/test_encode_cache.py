@@ -16,7 +16,8 @@ from agra.encode import TfIdf, cache_folder, encode, load_encoded, save_encoded
 from agra.encode.cache import MANIFEST, Cache
 from agra.encode.encoder import Encoder, describe
 from agra.encode.fingerprint import data_fingerprint
-from agra.encode.scratch import Scratch, whole_file
+from agra.encode.scratch import Scratch
+from agra.files import whole_file
 
 
 class Lengths(Encoder):

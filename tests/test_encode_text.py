@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import text_sets
 from agra.data.dataset import NoisyDataset
 from agra.encode import SentenceEmbeddings, TfIdf, encode
-from agra.encode.optional import optional
+from agra.names import optional
 
 WORDS = ["free", "money", "win", "a", "prize", "now", "lunch", "at", "noon", "for", "you"]
 

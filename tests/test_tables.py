@@ -571,8 +571,10 @@ def test_options_that_are_refused(written, tmp_path, monkeypatch):
     with refuses("Expected `path` to be a file, got '", FileNotFoundError):
         read_table(tmp_path / "none.csv")
     path = parquet(tmp_path / "a.parquet", text=["a"], label=["b"])
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with refuses("Expected pyarrow to be installed, which reads Parquet: pip", ImportError):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with refuses(
+        "Expected the package 'pyarrow.parquet' to be installed; run pip install", ImportError
+    ):
         read_table(path)
 
 

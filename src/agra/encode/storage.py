@@ -12,7 +12,7 @@ from scipy import sparse
 from agra.data.dataset import NoisyDataset
 from agra.encode.cache import csr_parts
 from agra.encode.fingerprint import file_hash
-from agra.encode.scratch import whole_file
+from agra.files import whole_file
 
 FORMAT, VERSION = "agra-features", 1
 

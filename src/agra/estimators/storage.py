@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -19,6 +18,7 @@ from torch import Tensor
 
 import agra
 from agra.estimators.training import make_model, make_optimizer
+from agra.files import whole_folder
 from agra.issues import LabelIssues
 from agra.ledger import Ledger
 from agra.linear_model import LinearModel
@@ -50,19 +50,9 @@ def save(estimator: "AgraEstimator", folder: str | os.PathLike[str]) -> None:
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
     files[_MANIFEST] = _json(manifest)
-    draft, old = (target.with_name(f"{target.name}.{os.getpid()}.{end}") for end in ("new", "old"))
-    try:
-        draft.mkdir(parents=True)
+    with whole_folder(target) as draft:
         for name, content in files.items():
             (draft / name).write_bytes(content)
-        if target.exists():
-            target.rename(old)
-        draft.rename(target)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-        if old.exists() and not target.exists():
-            old.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _json(content: Any) -> bytes:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from agra.data.readers.rows import Row, csv_rows, json_rows
 from agra.data.readers.text_files import own_suffix
+from agra.names import optional
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +86,7 @@ def read_records(
 
 
 def _read_parquet(path: Path, size: int | None) -> Iterator[Records]:
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        raise ImportError(
-            "Expected pyarrow to be installed, which reads Parquet: pip install 'agra[data]'."
-        ) from error
+    parquet = optional("pyarrow.parquet", "data")
     try:
         with parquet.ParquetFile(path) as table:
             header = [str(name) for name in table.schema_arrow.names]
@@ -102,7 +98,7 @@ def _read_parquet(path: Path, size: int | None) -> Iterator[Records]:
                 cells = pd.DataFrame(dict(zip(header, columns, strict=True)), dtype=object)
                 yield Records(path.name, cells, range(start, start + len(cells)), "row")
                 start += len(cells)
-    except (OSError, ArrowException) as error:
+    except (OSError, optional("pyarrow", "data").ArrowException) as error:
         raise ValueError(f"Expected {path.name} to be a Parquet file, got: {error}.") from error
 
 
