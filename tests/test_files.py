@@ -1,5 +1,7 @@
 """Whole or not at all: what an error, or a process that died, leaves behind."""
 
+from pathlib import Path
+
 import pytest
 
 from agra.files import whole_file, whole_folder
@@ -55,3 +57,18 @@ def test_an_error_leaves_the_folder_as_it_was(tmp_path):
         draft.rmdir()  # so that the exchange fails after the old one was moved
     assert names(path) == ["old"]
     assert names(tmp_path) == ["model"]
+
+
+def test_a_device_or_a_folder_is_not_replaced(tmp_path):
+    for path in (Path("/dev/null"), tmp_path):
+        with pytest.raises(OSError, match="to be a file to write, got a folder or a device"):
+            whole_file(path).__enter__()
+
+
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    with whole_file(tmp_path / "link.txt") as draft:
+        draft.write_text("new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"

@@ -11,6 +11,9 @@ from pathlib import Path
 def whole_file(path: Path) -> Iterator[Path]:
     """A draft that takes the place of the file at the end, or vanishes after an error.
 
+    Raises:
+        OSError: A folder or a device in its place.
+
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -19,6 +22,9 @@ def whole_file(path: Path) -> Iterator[Path]:
         ...     [path.name for path in Path(folder).iterdir()]
         ['note.txt']
     """
+    path = path.resolve()  # a link stays, what it leads to is written
+    if path.exists() and not path.is_file():
+        raise OSError(f"Expected {str(path)!r} to be a file to write, got a folder or a device.")
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield draft

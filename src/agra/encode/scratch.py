@@ -13,6 +13,8 @@ from agra.files import whole_file
 
 Array = np.ndarray[Any, Any]
 
+PART = 4096  # rows that are kept together: half a minute of a ResNet-50
+
 _DIGEST = hashlib.sha256().digest_size
 
 
