@@ -56,6 +56,9 @@ def test_a_table_of_ones_own(tmp_path):
     result = run(path, "--encoder", "tfidf", "-o", output)
     assert "train: 2 rows of 5 numbers" in result.output
     assert load_encoded(output)["train"].label_names().tolist() == ["spam", "ham"]
+    path.write_text("body,topic\nfree money,spam\n")
+    names = ("--text", "body", "--label", "topic")
+    assert run(path, "--encoder", "tfidf", *names, "-o", output).exit_code == 0
     path.write_text("text\nfree money\n")
     result = run(path, "--encoder", "tfidf", "-o", output)
     assert result.exit_code == 1
@@ -78,7 +81,7 @@ def test_texts_become_a_file_of_rows(tmp_path):
         assert rows.shape == (2, 4)
         assert arrays["test_labels"].tolist() == [0, 1]
         assert arrays["classes"].tolist() == ["ham", "spam"]
-    manifest = json.loads((tmp_path / "rows.json").read_text())
+    manifest = json.loads((tmp_path / "rows.npz.json").read_text())
     assert (manifest["name"], manifest["encoder"], manifest["settings"]) == ("mails", "tfidf", {})
     assert len(list((tmp_path / "cache").iterdir())) == 1
 
@@ -113,9 +116,10 @@ def test_what_cannot_be_done_is_said_in_a_line(tmp_path, arguments, code, words)
 
 
 def test_a_file_of_another_kind(tmp_path):
-    result = run("mails", "--encoder", "tfidf", "-o", tmp_path / "rows.csv")
-    assert result.exit_code == 2
-    assert "--output must end in .npz, got rows.csv" in result.output
+    for output in (tmp_path / "rows.csv", tmp_path / "none" / "rows.npz"):
+        result = run("mails", "--encoder", "tfidf", "-o", output)
+        assert result.exit_code == 2
+        assert "--output must be a file that ends in .npz, in a folder that exists" in result.output
 
 
 def test_images_become_a_file_of_features(tmp_path, monkeypatch):
@@ -129,7 +133,7 @@ def test_images_become_a_file_of_features(tmp_path, monkeypatch):
     wanted = encode(splits, ImageFeatures(folder, pixels=16, components=3))
     found = load_encoded(tmp_path / "x.npz")
     np.testing.assert_array_equal(found["test"].inputs, wanted["test"].inputs)
-    manifest = json.loads((tmp_path / "x.json").read_text())
+    manifest = json.loads((tmp_path / "x.npz.json").read_text())
     assert manifest["settings"]["pixels"] == 16
 
 

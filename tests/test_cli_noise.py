@@ -175,24 +175,19 @@ def test_options_must_fit_the_kind(labels, tmp_path):
         ("a.csv", b"text,labels\nx,1\n", "got the columns ['text', 'labels']; did you mean 'labe"),
         ("a.csv", b"label,label\n1,1\n", "Expected one column 'label' in a.csv, got the columns"),
         ("a.csv", b"label\n", "Expected a.csv to hold labels, got no rows."),
-        (
-            "a.csv",
-            b"id,label\n1,a\n2\n",
-            "Expected 2 cells in every row of a.csv, got 1 in line 3.",
-        ),
-        ("a.csv", b"id,label\n1,a\n\n1,b\n", "got 0 in line 3."),
+        ("a.csv", b"id,label\n1,a\n2\n", "Expected 2 fields in a.csv, line 3, as in its header, "),
         ("a.csv", b"id,label\n1,a\n1,b\n", "Expected every `id` in a.csv once, got '1' again in"),
+        ("a.csv", b"label\na\ncaf\xe9\n", "to be written in utf-8, got other bytes in line 3;"),
         (
             "a.csv",
-            b"label\na\ncaf\xe9\n",
-            "to be text in UTF-8, got other bytes in line 3; save it",
+            b"\x89PNG\r\n\x1a\n\0",
+            "Expected a.csv to hold text, as its name says, got a PNG",
         ),
-        ("a.csv", b"\x89PNG\r\n\x1a\n\0", "to be text in UTF-8, got other bytes in line 1"),
-        ("a.csv", b'label\n"a\n', "to be comma-separated, got what cannot be read in line 2: "),
+        ("a.csv", b'label\n"a\n', "Expected a well-formed record in a.csv, line 2, got one with: "),
         ("a.csv", b"label\na\na\n", "Expected `num_classes` to be at least 2, got 1."),
         ("a.txt", b"0\n1\n\n", "Expected a whole number in line 3 of a.txt, -100 for no label,"),
         ("a.txt", b"0\n1.5\n", "in line 2 of a.txt, -100 for no label, got '1.5'."),
-        ("a.npy", b"no array", "Expected a.npy to hold an array of numbers (.npy) or a SciPy matr"),
+        ("a.npy", b"no array", "Expected a.npy to be a .npy, .npz or .csv file of plain numbers"),
         ("a.png", b"\x89PNG", "Expected a file of labels to end in .csv, .npy or .txt, got a.png"),
     ],
 )
@@ -208,21 +203,26 @@ def test_bad_labels_write_nothing(tmp_path, name, content, message):
 
 def test_bad_arrays_matrices_and_features(labels, tmp_path):
     out, array = tmp_path / "out.csv", tmp_path / "array.npy"
-    for content in (np.array([[0, 1]]), np.array([0.0, 1.0])):
+    for content, message in (
+        (np.array([[0, 1]]), "Expected array.npy to hold one whole number per sample, got shape"),
+        (np.array([0.5, 1.0]), "Expected `labels` to be whole numbers, got 0.5 in row 0"),
+    ):
         np.save(array, content)
-        shown = run(array, "--amount", 0.5, "-o", out).output
-        assert "Expected array.npy to hold one whole number per sample, got" in shown
+        assert message in run(array, "--amount", 0.5, "-o", out).output
     np.save(array, np.array([0, "x"], dtype=object), allow_pickle=True)
-    assert "got what NumPy refuses" in run(array, "--amount", 0.5, "-o", out).output
+    assert "arrays of Python objects are not read" in run(array, "--amount", 0.5, "-o", out).output
     given = ["--kind", "instance", "--amount", 0.5, "--features", array]
     assert "Object arrays cannot be loaded" in run(labels, *given, "-o", out).output
-    np.savez(tmp_path / "dense.npz", np.eye(3))
-    given[-1] = tmp_path / "dense.npz"
-    assert "or a SciPy matrix (.npz), got" in run(labels, *given, "-o", out).output
+    np.savez(tmp_path / "two.npz", np.eye(3), np.eye(3))
+    given[-1] = tmp_path / "two.npz"
+    assert (
+        "Expected one array in two.npz, got ['arr_0', 'arr_1']"
+        in run(labels, *given, "-o", out).output
+    )
     matrix = tmp_path / "matrix.csv"
     for content, message in (
         ("1,0\n0,1\n", "Expected --matrix to have one row for each of the 3 classes that occur"),
-        ("1,0,x\n", "Expected line 1 of matrix.csv to hold numbers, got ['1', '0', 'x']."),
+        ("1,0,0\n0,1,x\n", "Expected a number in matrix.csv, line 2, column 3, got 'x'."),
     ):
         matrix.write_text(content, encoding="utf-8")
         shown = run(labels, "--kind", "matrix", "--matrix", matrix, "-o", out).output

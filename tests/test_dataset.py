@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import sparse
@@ -190,3 +191,17 @@ def test_a_matrix_that_is_no_label_matrix():
         NoisyDataset(inputs=np.eye(1), labels=[[0, 2]], classes=CLASSES)
     with pytest.raises(ValueError, match=r"one column per class \(2\), got 3 columns"):
         NoisyDataset(inputs=np.eye(1), labels=[[0, 1, 0]], classes=CLASSES)
+
+
+def test_a_data_frame_is_numbers():
+    frame = pd.DataFrame({"a": [1.0, 2, 5], "b": [3, 4, 5]})
+    data = NoisyDataset(inputs=frame, labels=[0, 1, 0], classes=CLASSES)
+    assert data.kind == "numbers"
+    assert data.features().tolist() == frame.to_numpy().tolist()
+    assert NoisyDataset(inputs=frame["a"], labels=[0, 1, 0], classes=CLASSES).inputs.shape == (3,)
+
+
+def test_of_a_row_of_which_nothing_is_known_there_are_no_names():
+    unknown = np.array([[np.nan, np.nan], [0, np.nan]])
+    data = NoisyDataset(inputs=np.eye(2), labels=unknown, classes=CLASSES)
+    assert data.label_names().tolist() == [None, set()]

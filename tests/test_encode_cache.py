@@ -16,7 +16,8 @@ from agra.encode import TfIdf, cache_folder, encode, load_encoded, save_encoded
 from agra.encode.cache import MANIFEST, Cache
 from agra.encode.encoder import Encoder, describe
 from agra.encode.fingerprint import data_fingerprint
-from agra.encode.scratch import Scratch, whole_file
+from agra.encode.scratch import Scratch
+from agra.files import whole_file
 
 
 class Lengths(Encoder):
@@ -332,10 +333,10 @@ def test_encoded_splits_in_a_file(tmp_path):
             np.testing.assert_array_equal(data.ids, found[name].ids)
             assert (data.true_labels is None) == (found[name].true_labels is None)
             assert (data.classes, data.split) == (found[name].classes, found[name].split)
-        manifest = json.loads((tmp_path / "rows.json").read_text())
+        manifest = json.loads((tmp_path / "rows.npz.json").read_text())
         assert manifest["encoder"] == "any"
         assert manifest["splits"]["train"]["shape"] == list(splits["train"].inputs.shape)
-    assert entries(tmp_path) == ["rows.json", "rows.npz"]
+    assert entries(tmp_path) == ["rows.npz", "rows.npz.json"]
 
 
 def test_what_cannot_be_written_or_read(tmp_path):
@@ -358,6 +359,14 @@ def test_what_cannot_be_written_or_read(tmp_path):
         with pytest.raises(ValueError, match="to be as its manifest says, got another or a dam"):
             load_encoded(tmp_path / "rows.npz")
     (tmp_path / "rows.npz").write_bytes(content)
-    (tmp_path / "rows.json").write_text("{}")
+    (tmp_path / "rows.npz.json").write_text("{}")
+    for damaged in ("{", "[]"):
+        (tmp_path / "rows.npz.json").write_text(damaged)
+        with pytest.raises(ValueError, match="to be as its manifest says"):
+            load_encoded(tmp_path / "rows.npz")
+    with pytest.raises(
+        FileNotFoundError, match=r"Expected encoded splits in '.*', got no such file"
+    ):
+        load_encoded(tmp_path / "none.npz")
     with pytest.raises(ValueError, match="to be as its manifest says"):
         load_encoded(tmp_path / "rows.npz")

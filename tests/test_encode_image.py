@@ -116,7 +116,7 @@ def test_files_of_any_size_and_mode_become_square_and_coloured(tmp_path):
 
     paths = [tmp_path / "grey.png", tmp_path / "wide.png"]
     Image.new("L", (5, 9), 100).save(paths[0])
-    Image.new("RGBA", (30, 2), (1, 2, 3, 4)).save(paths[1])
+    Image.new("RGBA", (30, 2), (1, 2, 3, 255)).save(paths[1])
     data = NoisyDataset(inputs=paths, labels=[0, 1], classes=("a", "b"))
     batch = Images(data, pixels=6, resize="bilinear", split="train").batch(0, 9)
     assert batch.shape == (2, 3, 6, 6)
@@ -247,7 +247,7 @@ def test_broken_and_missing_files_are_named_by_row(resnet, tmp_path):
             encode(data(good, bad), exact(resnet))
     with pytest.raises(
         ValueError,
-        match=rf"Expected an image that Pillow reads in row 2 of the train split, got '{cut}'",
+        match=rf"Expected a whole image in row 2 of the train split, got '{cut}'",
     ):
         encode(data(good, good, cut), exact(resnet))
 

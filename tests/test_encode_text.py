@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import text_sets
 from agra.data.dataset import NoisyDataset
 from agra.encode import SentenceEmbeddings, TfIdf, encode
-from agra.encode.optional import optional
+from agra.names import optional
 
 WORDS = ["free", "money", "win", "a", "prize", "now", "lunch", "at", "noon", "for", "you"]
 
@@ -220,3 +220,23 @@ def test_a_package_that_is_missing(monkeypatch):
         match=r"Expected the package 'PIL.Image' to be installed; run pip install 'agra\[hugg",
     ):
         optional("PIL.Image", "huggingface")
+
+
+def test_a_stopped_run_of_embeddings_goes_on(bert, tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("agra.encode.text"), "PART", 4)
+    data = texts([f"free money{' now' * (n % 5)}" for n in range(12)])
+    encoder, cache = SentenceEmbeddings(bert, batch_size=2), tmp_path / "cache"
+    whole = encode(data, encoder).inputs
+    first, second = [], []
+
+    def stop(split, done, total):
+        first.append(done)
+        if len(first) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encode(data, encoder, cache=cache, progress=stop)
+    found = encode(data, encoder, cache=cache, progress=lambda *step: second.append(step[1]))
+    np.testing.assert_array_equal(found.inputs, whole)
+    assert first == [2, 4, 6, 8, 10]
+    assert second == [4, 8, 10, 12]  # two parts were there

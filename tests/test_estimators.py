@@ -9,6 +9,7 @@ import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from agra import AgraClassifier, AgraMultilabelClassifier
+from agra import IGNORE_LABEL, AgraClassifier, AgraMultilabelClassifier
 from agra.estimators.targets import class_codes
 
 
@@ -494,3 +495,62 @@ def test_a_progress_bar_on_demand(capfd):
     assert "epoch" in shown.err
     AgraClassifier(epochs=2).fit(x, given)
     assert capfd.readouterr().err == ""
+
+
+def test_the_marker_of_no_label_is_no_class():
+    x, given, _ = digits()
+    given[:50] = IGNORE_LABEL
+    model = AgraClassifier(random_state=0).fit(x, given)
+    assert model.classes_.tolist() == list(range(10))
+    assert model.find_label_issues()["given_label"][:50].isna().all()
+
+
+def test_columns_of_labels_go_by_name():
+    x, _, truth = digits()
+    y = pd.DataFrame({name: truth % 3 == place for place, name in enumerate("abc")}).astype(int)
+    model = AgraMultilabelClassifier(random_state=0, epochs=5).fit(x, y)
+    turned = AgraMultilabelClassifier(random_state=0, epochs=5)
+    turned.partial_fit(x, y[["c", "a", "b"]], classes=["a", "b", "c"])
+    again = AgraMultilabelClassifier(random_state=0, epochs=5)
+    again.partial_fit(x, y, classes=["a", "b", "c"])
+    np.testing.assert_array_equal(turned.predict_proba(x), again.predict_proba(x))
+    held_out = (x, y[["b", "c", "a"]])
+    model.fit(x, y, validation=held_out)
+    plain = clone(model).fit(x, y, validation=(x, y))
+    assert [epoch.score for epoch in model.history_] == [epoch.score for epoch in plain.history_]
+    with pytest.raises(ValueError, match=r"have a column for each of the labels .* none for \['c'"):
+        turned.partial_fit(x, y.rename(columns={"c": "d"}))
+    with pytest.raises(ValueError, match=r"columns for the labels \['a', 'b', 'c'\] only, got"):
+        turned.partial_fit(x, y.assign(d=0))
+
+
+def test_what_is_refused_changes_nothing():
+    x, given, _ = digits()
+    model = AgraClassifier(random_state=0, epochs=2).fit(x, given)
+    before = model.predict_proba(x)
+    with pytest.raises(ValueError, match="Expected `patience` to be at least 1, got 0"):
+        model.set_params(patience=0).fit(x[:, :5], given % 3, validation=(x[:, :5], given % 3))
+    np.testing.assert_array_equal(model.predict_proba(x), before)
+    fresh = AgraClassifier(epochs=0)
+    with pytest.raises(ValueError, match="Expected `epochs` to be at least 1, got 0"):
+        fresh.fit(x, given)
+    with pytest.raises(NotFittedError):
+        fresh.predict(x)
+
+
+def test_issues_are_indexed_like_the_labels_if_the_rows_have_no_index():
+    x, given, _ = digits()
+    names = [f"row {row}" for row in range(len(given))]
+    model = AgraClassifier(random_state=0, epochs=1)
+    for features, labels in [
+        (sparse.csr_matrix(x), pd.Series(given, index=names)),
+        (pd.DataFrame(x, index=names), given),
+    ]:
+        assert model.fit(features, labels).find_label_issues().index.tolist() == names
+    assert model.fit(x.tolist(), given.tolist()).find_label_issues().index.tolist()[:2] == [0, 1]
+
+
+def test_numbers_of_numpy_are_numbers():
+    x, given, _ = digits()
+    model = AgraClassifier(batch_size=np.int64(64), epochs=np.int64(2)).fit(x, given)
+    assert model.n_iter_ == 2

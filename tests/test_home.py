@@ -154,7 +154,7 @@ def test_a_file_that_cannot_be_written_says_so_itself(server, tmp_path):
 
 def test_without_pooch(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"Expected pooch to be installed to download data sets"):
+    with pytest.raises(ImportError, match=r"Expected the package 'pooch' to be installed"):
         download("data:,x", tmp_path / "x", sha256=SHA256)
 
 

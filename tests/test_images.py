@@ -188,6 +188,6 @@ def test_images_that_are_refused(tmp_path, monkeypatch):
     Image.new("L", (9, 9)).save(path)
     with refuses("Expected a.tiff to be a whole image (", ValueError):
         load_image(path)
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    with refuses("Expected Pillow to be installed, which reads images: pip install", ImportError):
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    with refuses("Expected the package 'PIL.Image' to be installed; run pip install", ImportError):
         load_image(path)

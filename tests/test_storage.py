@@ -166,3 +166,18 @@ def test_files_that_agree_but_are_no_tensors(tmp_path):
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ValueError, match="Expected JSON and safetensors in"):
         AgraClassifier.load(folder)
+
+
+def test_settings_of_any_kind_come_back_or_are_said(tmp_path):
+    x, y = data()
+    weighty = {label: 1.0 + place for place, label in enumerate(np.unique(y))}
+    model = AgraClassifier(class_weight=weighty, epochs=np.int64(2), momentum=np.float32(0.5))
+    model.fit(x, y).save(tmp_path / "plain")
+    again = AgraClassifier.load(tmp_path / "plain")
+    assert (again.class_weight, again.epochs, again.momentum) == (weighty, 2, 0.5)
+    with pytest.warns(UserWarning, match="Expected what JSON can hold, got others in weights; set"):
+        fitted(weights=np.ones(len(y))).save(tmp_path / "weights")
+    days = pd.DataFrame(x, index=pd.date_range("2020", periods=len(x)))
+    with pytest.warns(UserWarning, match="got others in the index of the rows"):
+        AgraClassifier(epochs=1).fit(days, y).save(tmp_path / "days")
+    assert AgraClassifier.load(tmp_path / "days").find_label_issues().index[0] == 0

@@ -82,3 +82,15 @@ def test_matrices_that_are_none():
         label_matrix([[0, 1]], np.arange(3))
     with pytest.raises(ValueError, match="Expected `y` to hold only the classes"):
         label_matrix([{"red"}], np.array(["blue"]))
+
+
+def test_what_is_missing_in_a_list_makes_no_class():
+    classes, codes = class_codes([float("nan"), "a", None, "b"])
+    assert classes.tolist() == ["a", "b"]
+    assert codes.tolist() == [-100, 0, -100, 1]
+
+
+@pytest.mark.parametrize("labels", [[True, None, False], [3, None, 1], [0.5, None, 1.5]])
+def test_classes_keep_their_type_beside_missing_ones(labels):
+    classes, _ = class_codes(labels)
+    assert classes.dtype.kind == np.array([labels[0]]).dtype.kind

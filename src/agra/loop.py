@@ -103,7 +103,7 @@ class Loop:
                 raise ValueError(f"Expected `{name}` to be at least 1, got {value}.")
         if patience is not None and validate is None:
             raise ValueError(f"Expected `validate` with patience={patience}, got None.")
-        self.learner, self.epochs, self.batch_size = learner, epochs, batch_size
+        self.learner, self.epochs, self.batch_size = learner, int(epochs), int(batch_size)
         self.validate, self.keep_best = validate, keep_best
         self.patience, self.progress = patience, progress
         self.history: list[Epoch] = []

@@ -1,6 +1,7 @@
-"""What users are told: the nearest name when they mistype one, and warnings where they called."""
+"""What users are told: the nearest name, what to install, and warnings where they called."""
 
 import difflib
+import importlib
 import sys
 import warnings
 from collections.abc import Iterable
@@ -28,3 +29,17 @@ def warn_caller(message: str) -> None:
     while frame is not None and frame.f_globals.get("__name__", "").startswith("agra."):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]  # None at the end
     warnings.warn(message, stacklevel=level)
+
+
+def optional(package: str, extra: str) -> Any:
+    """The package, imported when it is used.
+
+    Raises:
+        ModuleNotFoundError: It is not installed; the message says how to.
+    """
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"Expected the package {package!r} to be installed; run pip install 'agra[{extra}]'."
+        ) from error

@@ -1,4 +1,4 @@
-"""The command line: parse, call one function, print. Commands import what takes long themselves."""
+"""The command line: parse, call one function, print. Commands import what they need."""
 
 import click
 

@@ -17,6 +17,8 @@ _ENCODERS = ("tfidf", "sentences", "images")
 
 @click.command(epilog="Example: agra encode youtube --encoder tfidf -o youtube.npz")
 @click.argument("data")
+@click.option("--text", help="The column of texts in a table; text.")
+@click.option("--label", help="That of labels; label.")
 @click.option("--encoder", type=click.Choice(_ENCODERS), required=True, help="What to turn it by.")
 @click.option("--model", help="A Hugging Face folder, or a name on its hub.")
 @click.option("--pixels", type=click.IntRange(1), help="Size of the images; the model's.")
@@ -37,14 +39,16 @@ def encode(data: str, output: Path, **options: Any) -> None:
     on the training split; a table is one.
     """
     encoder = _encoder(options)
-    if output.suffix != ".npz":
-        raise click.UsageError(f"--output must end in .npz, got {output.name}.")
+    if output.suffix != ".npz" or not output.resolve().parent.is_dir():
+        raise click.UsageError(
+            f"--output must be a file that ends in .npz, in a folder that exists, got {output}."
+        )
     from agra.encode import cache_folder, save_encoded
     from agra.encode import encode as encode_splits
 
     try:
         with _bar() as report:
-            splits = _splits(data, options["data_home"], report)
+            splits = _splits(data, options, report)
             encoded = encode_splits(
                 splits, encoder, cache=options["cache"] or cache_folder(), progress=report
             )
@@ -58,14 +62,15 @@ def encode(data: str, output: Path, **options: Any) -> None:
     click.echo(f"written to {output}")
 
 
-def _splits(data: str, home: Path | None, report: Any) -> "dict[str, NoisyDataset]":
+def _splits(data: str, options: dict[str, Any], report: Any) -> "dict[str, NoisyDataset]":
     if Path(data).is_file():
         from agra.data.readers.tables import Columns, read_table
 
-        return {"train": read_table(data, columns=Columns(ignore="*"))}
+        columns = Columns(text=options["text"], label=options["label"], ignore="*")
+        return {"train": read_table(data, columns=columns)}
     from agra.data.catalog import load_dataset
 
-    return load_dataset(data, home=home, progress=report)
+    return load_dataset(data, home=options["data_home"], progress=report)
 
 
 def _encoder(options: dict[str, Any]) -> "Encoder":

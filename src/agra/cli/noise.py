@@ -109,11 +109,11 @@ def _check(labels: Path, out: Path, choices: dict[str, Any]) -> None:
 
 def _inject(given: "LabelFile", *, kind: str, seed: int, amount: float, **choices: Any) -> "Noise":
     from agra.data import noise as kinds
-    from agra.data.noise.reading import read_features, read_matrix
+    from agra.data.readers.arrays import read_array
 
     codes, size = given.codes, len(given.classes)
     if kind == "matrix":
-        matrix = read_matrix(choices["matrix"])
+        matrix, _ = read_array(choices["matrix"], "matrix")
         if len(matrix) != size:
             raise ValueError(
                 f"Expected --matrix to have one row for each of the {size} classes that occur, in "
@@ -124,7 +124,7 @@ def _inject(given: "LabelFile", *, kind: str, seed: int, amount: float, **choice
         sparsity = choices["sparsity"]
         return kinds.sparse_noise(codes, amount, size, sparsity=sparsity, seed=seed)
     if kind == "instance":
-        features = read_features(choices["features"])
+        features, _ = read_array(choices["features"], "features")
         return kinds.instance_noise(codes, amount, size, features, seed=seed)
     inject = kinds.pair_noise if kind == "pair" else kinds.symmetric_noise
     return inject(codes, amount, size, seed=seed)

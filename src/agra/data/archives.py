@@ -1,7 +1,6 @@
 """Files out of a tar archive, after a look at all that is in it."""
 
 import gzip
-import os
 import shutil
 import tarfile
 import zlib
@@ -9,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agra.data.home import inside
+from agra.files import whole_file
 
 DAMAGED = (
     tarfile.TarError,
@@ -70,10 +70,5 @@ def _write(opened: tarfile.TarFile, name: str, target: Path) -> None:
     source = opened.extractfile(name)
     assert source is not None  # it is a plain file
     target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f"{target.name}.{os.getpid()}.part")
-    try:
-        with source, unfinished.open("wb") as file:
-            shutil.copyfileobj(source, file)
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(target) as draft, source, draft.open("wb") as file:
+        shutil.copyfileobj(source, file)

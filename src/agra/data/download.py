@@ -2,7 +2,6 @@
 
 import errno
 import http.client
-import importlib
 import logging
 import os
 import shutil
@@ -12,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from agra.names import optional
 
 Progress = Callable[[str, int, int | None], None]  # file name, bytes so far, bytes in all
 
@@ -54,7 +55,7 @@ def download(
         >>> download("data:,hello", folder / "hello.txt", sha256=digest).read_text()
         'hello'
     """
-    pooch = _pooch()
+    pooch = optional("pooch", "data")
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     _check_space(target, None if size is None else size - _length(part))
@@ -79,15 +80,6 @@ def download(
                 "which was thrown away; it was changed, or damaged on its way: try again."
             ) from None
     return target
-
-
-def _pooch() -> Any:
-    try:
-        return importlib.import_module("pooch")
-    except ImportError:
-        raise ImportError(
-            "Expected pooch to be installed to download data sets; pip install 'agra[data]'."
-        ) from None
 
 
 def _length(path: Path) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from agra.label_models.votes import as_votes
@@ -21,13 +22,16 @@ def _frozen(array: Array) -> Array:
 
 def input_rows(inputs: Any, size: int) -> Any:
     """Numbers, a CSR matrix, or an array of texts or paths; nothing of it can be written to."""
+    if isinstance(inputs, pd.DataFrame | pd.Series):
+        inputs = inputs.to_numpy()
     if sparse.issparse(inputs):
         inputs = inputs.tocsr()
         found = inputs.shape[0]
     elif isinstance(inputs, np.ndarray) and inputs.dtype.kind in "biuf":
         found, inputs = len(inputs), _frozen(inputs)
     else:
-        found, inputs = len(inputs), _frozen(_objects(inputs))
+        inputs = _frozen(_objects(inputs))
+        found = len(inputs)
     if found != size:
         raise ValueError(f"Expected one row of `inputs` per label ({size}), got {found}.")
     return inputs
@@ -122,6 +126,7 @@ def named(labels: Array, classes: Sequence[str]) -> Array:
     names = np.empty(len(labels), dtype=object)
     if labels.ndim == 2:
         names[:] = [{classes[k] for k in np.flatnonzero(row == 1).tolist()} for row in labels]
+        names[np.isnan(labels).all(axis=1)] = None
         return names
     table = np.array([*classes, None], dtype=object)
     names[:] = table[np.where(labels < 0, len(classes), labels)]

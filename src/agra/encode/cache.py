@@ -1,10 +1,8 @@
 """Encodings that are done, kept in one folder each, named by the hash of what they depend on."""
 
-import contextlib
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from agra.encode.fingerprint import file_hash
-from agra.encode.optional import optional
 from agra.encode.scratch import Scratch
+from agra.files import whole_folder
+from agra.names import optional
 
 Rows = Any  # an array (N, D) or a CSR matrix
 
@@ -79,11 +78,14 @@ class Cache:
     def save(self, what: Mapping[str, Any], rows: Mapping[str, Rows]) -> None:
         """Keep an encoding, whole or not at all, in place of a damaged one."""
         entry = self.entry(what)
-        draft, old = (
-            entry.with_name(f"{entry.name}.{os.getpid()}.{end}") for end in ("new", "old")
-        )
         try:
-            draft.mkdir(parents=True)
+            self._save(entry, what, rows)
+        except OSError:
+            if self.load(what) is None:  # else another process was faster
+                raise
+
+    def _save(self, entry: Path, what: Mapping[str, Any], rows: Mapping[str, Rows]) -> None:
+        with whole_folder(entry) as draft:
             for name, part in rows.items():
                 _write(draft, name, part)
             files = {path.name: file_hash(path) for path in sorted(draft.iterdir())}
@@ -96,16 +98,6 @@ class Cache:
                 "completed": datetime.now(UTC).isoformat(timespec="seconds"),
             }
             (draft / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-            with contextlib.suppress(FileNotFoundError):
-                entry.rename(old)
-            try:
-                draft.rename(entry)
-            except OSError:  # another process may have been faster
-                if self.load(what) is None:
-                    raise
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
 
 
 def csr_parts(rows: Rows) -> dict[str, "np.ndarray[Any, Any]"]:

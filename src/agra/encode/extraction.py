@@ -12,11 +12,9 @@ from torch import Tensor
 
 from agra.encode.encoder import Report
 from agra.encode.pixels import Images
-from agra.encode.scratch import Scratch
+from agra.encode.scratch import PART, Scratch
 
 Array = np.ndarray[Any, Any]
-
-PART = 4096  # rows that are kept together: half a minute of a ResNet-50
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from agra.data.dataset import NoisyDataset
-from agra.encode.optional import optional
+from agra.data.readers.images import FORMATS, load_image
 from agra.inputs import from_array
+from agra.names import optional
 
 
 class Images:
@@ -50,14 +51,12 @@ class Images:
         return functional.interpolate(images, size=size, mode=self._resize, antialias=True)
 
     def _opened(self, row: int) -> "np.ndarray[Any, Any]":
-        path, pillow = self._inputs[row], optional("PIL.Image", "huggingface")
         try:
-            with pillow.open(path) as image:
-                return np.array(image.convert("RGB"))
-        except Exception as error:  # its decoders raise whatever a broken file leads them to
+            return load_image(self._inputs[row])
+        except (OSError, ValueError) as error:
             raise ValueError(
-                f"Expected an image that Pillow reads in row {row} of the {self.split} split, got "
-                f"{str(path)!r} ({error})."
+                f"Expected a whole image in row {row} of the {self.split} split, got "
+                f"{str(self._inputs[row])!r}: {error}"
             ) from error
 
 
@@ -69,11 +68,11 @@ def check_images(data: NoisyDataset, split: str) -> None:
         ValueError: A file that is no image; the message names the row.
     """
     if data.kind == "paths":
-        pillow = optional("PIL.Image", "huggingface")
+        pillow = optional("PIL.Image", "data")
         for row, path in enumerate(data.inputs):
             try:
-                pillow.open(path).close()
-            except Exception as error:  # as above
+                pillow.open(path, formats=FORMATS).close()
+            except Exception as error:  # decoders raise whatever a broken file leads them to
                 raise ValueError(
                     f"Expected `inputs` to be images, got {str(path)!r} in row {row} of the "
                     f"{split} split ({error})."

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from agra.encode.fingerprint import file_hash, items_hash
-from agra.encode.optional import optional
+from agra.names import optional
 
 _FILES = ("*.json", "*.txt", "*.safetensors", "*.model")  # nothing that is run when it is read
 

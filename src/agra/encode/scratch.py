@@ -1,17 +1,19 @@
 """Work that outlives its process: what is finished is kept, whole or not at all."""
 
-import contextlib
 import hashlib
 import io
-import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from agra.files import whole_file
+
 Array = np.ndarray[Any, Any]
+
+PART = 4096  # rows that are kept together: half a minute of a ResNet-50
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -72,23 +74,3 @@ class Scratch:
         """Throw everything away."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A draft that takes the place of the file at the end, or vanishes after an error.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with whole_file(Path(folder) / "note.txt") as draft:
-        ...         _ = draft.write_text("all of it")
-        ...     [path.name for path in Path(folder).iterdir()]
-        ['note.txt']
-    """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield draft
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from scipy import sparse
 from agra.data.dataset import NoisyDataset
 from agra.encode.cache import csr_parts
 from agra.encode.fingerprint import file_hash
-from agra.encode.scratch import whole_file
+from agra.files import whole_file
 
 FORMAT, VERSION = "agra-features", 1
 
@@ -67,7 +67,7 @@ def save_encoded(
         "sha256": file_hash(target),
         **(about or {}),
     }
-    with whole_file(target.with_suffix(".json")) as draft:
+    with whole_file(_manifest(target)) as draft:
         draft.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
@@ -79,7 +79,7 @@ def load_encoded(path: str | os.PathLike[str]) -> dict[str, NoisyDataset]:
         FileNotFoundError: There is no such file, or no manifest beside it.
     """
     source = Path(path)
-    manifest = json.loads(source.with_suffix(".json").read_bytes())
+    manifest = _read_manifest(source)
     if manifest.get("format") != FORMAT or manifest.get("sha256") != file_hash(source):
         raise ValueError(
             f"Expected {str(path)!r} to be as its manifest says, got another or a damaged file; "
@@ -100,6 +100,20 @@ def load_encoded(path: str | os.PathLike[str]) -> dict[str, NoisyDataset]:
         )
         for split in manifest["splits"]
     }
+
+
+def _manifest(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _read_manifest(path: Path) -> Any:
+    if not path.is_file():
+        raise FileNotFoundError(f"Expected encoded splits in {str(path)!r}, got no such file.")
+    try:
+        manifest = json.loads(_manifest(path).read_bytes())
+        return manifest if isinstance(manifest, dict) else {}
+    except ValueError:
+        return {}  # which no file fits
 
 
 def _arrays(data: NoisyDataset) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Texts to rows: TF-IDF, or the embeddings of a transformer."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from agra.data.dataset import NoisyDataset
 from agra.encode.cache import Rows
 from agra.encode.encoder import Encoder, Report, Splits
 from agra.encode.pretrained import folder_hash, load_network, load_tokenizer, model_folder
-from agra.encode.scratch import Scratch
+from agra.encode.scratch import PART, Scratch
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ class SentenceEmbeddings(Encoder):
         """The embeddings of every split; nothing is fitted."""
         folder = model_folder(self.model)
         tokenizer, network = load_tokenizer(folder), load_network(folder, self.device)
+        width: Any = network.config.hidden_size  # type: ignore[union-attr]  # of a Hugging Face model
         limit = self.max_tokens or _longest(tokenizer, network)
         found = {}
         for name, data in splits.items():
@@ -119,21 +121,29 @@ class SentenceEmbeddings(Encoder):
             tokens = (
                 tokenizer(texts, truncation=True, max_length=limit)["input_ids"] if texts else []
             )
-            found[name] = self._embed(network, tokens, tokenizer.pad_token_id or 0, report, name)
+            rows = np.zeros((len(tokens), width), dtype=np.float32)
+            lengths = np.array([len(text) for text in tokens], dtype=np.int64)
+            order = np.argsort(-lengths, kind="stable")  # longest first: memory runs out at once
+            pad, step = tokenizer.pad_token_id or 0, max(1, PART // self.batch_size)
+            for start in range(0, len(order), step * self.batch_size):
+                places = order[start : start + step * self.batch_size]
+                part = partial(self._embed, network, [tokens[place] for place in places], pad)
+                done = partial(_shifted, report, name, start, len(order))
+                rows[places] = scratch.array(f"{name}-{start}", partial(part, done))
+                report(name, start + len(places), len(order))
+            found[name] = rows
         return found
 
     def _embed(
-        self, network: Any, tokens: list[list[int]], pad: int, report: Report, split: str
-    ) -> Rows:
-        rows = np.zeros((len(tokens), network.config.hidden_size), dtype=np.float32)
-        lengths = np.array([len(text) for text in tokens], dtype=np.int64)
-        order = np.argsort(-lengths, kind="stable")  # the longest first: memory runs out at once
-        for start in range(0, len(order), self.batch_size):
-            places = order[start : start + self.batch_size]
-            ids, mask = _padded([tokens[place] for place in places], pad)
-            rows[places] = self._pooled(network, ids.to(self.device), mask.to(self.device))
-            report(split, start + len(places), len(order))
-        return rows
+        self, network: Any, tokens: list[list[int]], pad: int, done: Callable[[int], None]
+    ) -> "np.ndarray[Any, Any]":
+        parts = []
+        for start in range(0, len(tokens), self.batch_size):
+            ids, mask = _padded(tokens[start : start + self.batch_size], pad)
+            parts.append(self._pooled(network, ids.to(self.device), mask.to(self.device)))
+            if start + len(ids) < len(tokens):  # of the end the caller speaks
+                done(start + len(ids))
+        return np.concatenate(parts)
 
     def _pooled(self, network: nn.Module, ids: Tensor, mask: Tensor) -> "np.ndarray[Any, Any]":
         with torch.inference_mode():
@@ -141,6 +151,10 @@ class SentenceEmbeddings(Encoder):
             weights = mask.unsqueeze(2).to(states.dtype)
             means = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
             return (functional.normalize(means) if self.normalise else means).cpu().numpy()
+
+
+def _shifted(report: Report, split: str, start: int, total: int, done: int) -> None:
+    report(split, start + done, total)
 
 
 def _longest(tokenizer: Any, network: nn.Module) -> int:

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from agra.decisions import MultilabelRule, Rule
-from agra.estimators import storage, training
-from agra.estimators.reading import read_features, read_training, read_validation
+from agra.estimators import reading, storage, training
 from agra.estimators.targets import Array
 from agra.estimators.training import Training
 from agra.issues import LabelIssues, Summary
@@ -110,19 +109,20 @@ class AgraEstimator(BaseEstimator):
         Raises:
             ValueError: Whatever scikit-learn refuses; labels, weights or settings that cannot work.
         """
-        check_name("selection", self.selection, ["auto", "validation", "last"])
-        features = read_features(self, X, reset=True)
-        classes, labels = self._targets(self._required(y))
-        held_out = read_validation(self, validation, classes)
-        self.classes_, self._chunks = classes, 0
-        found = read_training(self, features, labels, sample_weight)
-        self._check_classes(found.labels)
-        epochs = training.num_epochs(self, len(found.labels))
-        loop = self._loop(self._fresh_model(found.features), found, epochs, held_out)
+        with reading.unchanged_by_errors(self):
+            check_name("selection", self.selection, ["auto", "validation", "last"])
+            features = reading.read_features(self, X, reset=True)
+            classes, labels = self._targets(self._required(y))
+            held_out = reading.read_validation(self, validation, classes)
+            self.classes_, self._chunks = classes, 0
+            found = reading.read_training(self, features, labels, sample_weight)
+            self._check_classes(found.labels)
+            epochs = training.num_epochs(self, len(found.labels))
+            loop = self._loop(self._fresh_model(found.features), found, epochs, held_out)
         try:
             training.run(loop, verbose=bool(self.verbose))
         finally:  # what an interrupted run has learned is not lost
-            self._finish(loop, found, features, labels, getattr(X, "index", None))
+            self._finish(loop, found, features, labels, reading.row_index(X, y))
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -139,22 +139,23 @@ class AgraEstimator(BaseEstimator):
         Raises:
             ValueError: As `fit`; a class that was not announced.
         """
-        first = not hasattr(self, "model_")
-        features = read_features(self, X, reset=first)
-        announced = self._all_classes(classes, first=first)
-        labels = self._targets(self._required(y), announced)[1]
-        self.classes_ = announced
-        found = read_training(self, features, labels, sample_weight)
-        self._chunks = 0 if first else self._chunks + 1
-        some = found.features if len(found.labels) else features
-        model = self._fresh_model(some) if first else self.model_
-        if not len(found.labels):  # nothing to learn from
-            self.model_, self.history_, self.n_iter_, self.best_epoch_ = model, [], 0, -1
-            self.ledger_ = self._issues = None
-            return self
-        loop = self._loop(model, found, 1, None)
+        with reading.unchanged_by_errors(self):
+            first = not hasattr(self, "model_")
+            features = reading.read_features(self, X, reset=first)
+            announced = self._all_classes(classes, first=first)
+            labels = self._targets(self._required(y), announced)[1]
+            self.classes_ = announced
+            found = reading.read_training(self, features, labels, sample_weight)
+            self._chunks = 0 if first else self._chunks + 1
+            some = found.features if len(found.labels) else features
+            model = self._fresh_model(some) if first else self.model_
+            if not len(found.labels):  # nothing to learn from
+                self.model_, self.history_, self.n_iter_, self.best_epoch_ = model, [], 0, -1
+                self.ledger_ = self._issues = None
+                return self
+            loop = self._loop(model, found, 1, None)
         training.run(loop, verbose=bool(self.verbose))
-        self._finish(loop, found, features, labels, getattr(X, "index", None))
+        self._finish(loop, found, features, labels, reading.row_index(X, y))
         return self
 
     def _all_classes(self, classes: Any, *, first: bool) -> Array:
@@ -286,7 +287,7 @@ class AgraEstimator(BaseEstimator):
 
     def _outputs(self, X: Any) -> Array:
         check_is_fitted(self, "model_")
-        return training.outputs_of(self.model_, read_features(self, X, reset=False))
+        return training.outputs_of(self.model_, reading.read_features(self, X, reset=False))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -1,8 +1,11 @@
 """What users pass to `fit`, checked before any work starts."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
@@ -14,6 +17,18 @@ if TYPE_CHECKING:
     from agra.estimators.estimator import AgraEstimator
 
 _SINGLE = np.finfo(np.float32).max
+
+
+@contextmanager
+def unchanged_by_errors(estimator: "AgraEstimator") -> Iterator[None]:
+    """What is refused leaves the estimator as it was, fitted or not."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except Exception:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 def read_features(estimator: "AgraEstimator", X: Any, *, reset: bool) -> Any:
@@ -57,6 +72,14 @@ def read_training(
     rule = estimator._rule()
     unlabelled = getattr(rule, "alternative_label", None) is not None and estimator.judging
     return Training.of(features, labels, weights, unlabelled=unlabelled)
+
+
+def row_index(X: Any, y: Any) -> Any:
+    """That of X, or else of y, as pandas has it; None without one."""
+    for part in (X, y):
+        if isinstance(part, pd.DataFrame | pd.Series):
+            return part.index
+    return None
 
 
 def read_validation(

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -19,14 +18,17 @@ from torch import Tensor
 
 import agra
 from agra.estimators.training import make_model, make_optimizer
+from agra.files import whole_folder
 from agra.issues import LabelIssues
 from agra.ledger import Ledger
 from agra.linear_model import LinearModel
 from agra.loop import Epoch
+from agra.names import warn_caller
 
 if TYPE_CHECKING:
     from agra.estimators.estimator import AgraEstimator
 
+_PLAIN = str | int | float | bool | np.number | np.bool_ | None
 FORMAT, VERSION = "agra-estimator", 1
 _MANIFEST, _CONFIG, _TENSORS = "manifest.json", "estimator.json", "tensors.safetensors"
 
@@ -50,19 +52,9 @@ def save(estimator: "AgraEstimator", folder: str | os.PathLike[str]) -> None:
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
     files[_MANIFEST] = _json(manifest)
-    draft, old = (target.with_name(f"{target.name}.{os.getpid()}.{end}") for end in ("new", "old"))
-    try:
-        draft.mkdir(parents=True)
+    with whole_folder(target) as draft:
         for name, content in files.items():
             (draft / name).write_bytes(content)
-        if target.exists():
-            target.rename(old)
-        draft.rename(target)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-        if old.exists() and not target.exists():
-            old.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _json(content: Any) -> bytes:
@@ -70,14 +62,25 @@ def _json(content: Any) -> bytes:
 
 
 def _config(estimator: "AgraEstimator") -> bytes:
-    parameters, left_out = {}, []
+    parameters: dict[str, Any] = {}
+    left_out: list[str] = []
     for name, value in estimator.get_params(deep=False).items():
-        if isinstance(value, str | int | float | bool | None):
+        value = value.item() if isinstance(value, np.generic) else value
+        if isinstance(value, _PLAIN):
             parameters[name] = value
+        elif isinstance(value, dict) and all(isinstance(k, _PLAIN) for k in value):
+            parameters[name] = {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
         else:
             left_out.append(name)
     index = estimator._index
     plain = index is None or index.equals(pd.RangeIndex(len(index)))
+    if not plain and not _holdable(np.asarray(index)):
+        plain, left_out = True, [*left_out, "the index of the rows"]
+    if lost := [name for name in left_out if name != "module"]:  # which `load` asks for
+        warn_caller(
+            f"Expected what JSON can hold, got others in {', '.join(lost)}; set them again after "
+            "loading."
+        )
     names = getattr(estimator, "feature_names_in_", None)
     return _json(
         {
@@ -103,11 +106,20 @@ def _finite(epoch: dict[str, Any]) -> dict[str, Any]:
     return {name: None if value != value else value for name, value in epoch.items()}
 
 
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _holdable(array: Any) -> bool:
+    values = array.tolist()
+    return array.dtype.kind in "OUbiuf" and all(
+        isinstance(value, str | int | float | bool) and value == value for value in values
+    )
+
+
 def _values(array: Any, what: str) -> dict[str, Any]:
     values = array.tolist()
-    if array.dtype.kind not in "OUbiuf" or not all(
-        isinstance(value, str | int | float | bool) for value in values
-    ):
+    if not _holdable(array):
         raise TypeError(
             f"Expected the {what} to be strings or numbers to save them, got {array.dtype} such as "
             f"{values[0]!r}."
@@ -154,7 +166,7 @@ def load(
         )
     kind = kinds[config["estimator"]]
     known = set(kind._get_param_names())
-    estimator = kind(**{k: v for k, v in config["parameters"].items() if k in known})
+    estimator = kind(**{k: _parameter(v) for k, v in config["parameters"].items() if k in known})
     if not config["linear"]:
         if module is None:
             raise ValueError(
@@ -164,6 +176,10 @@ def load(
         estimator.set_params(module=module)
     _restore(estimator, config, tensors)
     return estimator
+
+
+def _parameter(stored: Any) -> Any:
+    return dict(stored["pairs"]) if isinstance(stored, dict) else stored
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -20,7 +20,7 @@ def class_codes(y: Any, classes: Array | None = None) -> tuple[Array, Tensor]:
     """The classes, sorted, and one index into them per sample; ``IGNORE_LABEL`` where y is missing.
 
     Args:
-        y: Any hashable labels; NaN, None and ``pandas.NA`` are missing.
+        y: Any hashable labels; NaN, None, ``pandas.NA`` and the number ``IGNORE_LABEL`` are none.
         classes: Those known already; None to find them in y.
 
     Raises:
@@ -33,6 +33,8 @@ def class_codes(y: Any, classes: Array | None = None) -> tuple[Array, Tensor]:
     """
     labels = _labels(y)
     missing = np.asarray(pd.isna(labels), dtype=bool)
+    if labels.dtype.kind in "iu":
+        missing |= labels == IGNORE_LABEL  # as data sets and judges mark them
     known = labels[~missing]
     if known.dtype.kind == "f":
         assert_all_finite(known, input_name="y")
@@ -67,9 +69,13 @@ def _labels(y: Any) -> Array:
         y = y.to_numpy()
         if y.dtype == object and all(isinstance(label, str) for label in y.flat):
             y = y.astype(str)
-    elif isinstance(y, list | tuple) and any(label is None for label in y):
-        y = np.array(y, dtype=object)  # or None would become "None" among strings
+    elif isinstance(y, list | tuple) and any(label is None or _is_nan(label) for label in y):
+        y = np.array(y, dtype=object)  # or they would become "None" and "nan" among strings
     return column_or_1d(y, warn=True)
+
+
+def _is_nan(label: Any) -> bool:
+    return isinstance(label, float) and label != label
 
 
 def _sorted(found: Array) -> Array:
@@ -80,7 +86,8 @@ def _sorted(found: Array) -> Array:
         values = sorted(values)
     except TypeError:  # labels of several kinds have an order only by what they look like
         values = sorted(values, key=lambda label: (type(label).__name__, repr(label)))
-    if all(isinstance(label, str) for label in values):
+    kinds = {type(label) for label in values}
+    if len(kinds) == 1 and kinds <= {str, bool, int, float}:
         return np.array(values)
     classes = np.empty(len(values), dtype=object)
     classes[:] = values
@@ -126,12 +133,30 @@ def _from_matrix(matrix: Array, names: Any, classes: Array | None) -> tuple[Arra
         wrong = matrix[~np.isnan(matrix) & ~np.isin(matrix, (0, 1))][0]
         raise ValueError(f"Expected `y` to hold 0, 1, or NaN for unknown entries, got {wrong}.")
     found = np.arange(matrix.shape[1]) if names is None else names
+    if names is not None and classes is not None and _other_names(names, classes):
+        places = {name: place for place, name in enumerate(names.tolist())}
+        if missing := [label for label in classes.tolist() if label not in places]:
+            raise ValueError(
+                f"Expected `y` to have a column for each of the labels {_short(classes.tolist())}, "
+                f"got none for {_short(missing)}."
+            )
+        if len(places) > len(classes):
+            raise ValueError(
+                f"Expected `y` to have columns for the labels {_short(classes.tolist())} only, got "
+                f"{_short(names.tolist())}."
+            )
+        matrix, found = matrix[:, [places[label] for label in classes.tolist()]], classes
     if classes is not None and len(classes) != len(found):
         raise ValueError(
             f"Expected `y` to have one column for each of the {len(classes)} labels, got "
             f"{len(found)} columns."
         )
     return found if classes is None else classes, torch.from_numpy(matrix)
+
+
+def _other_names(names: Array, classes: Array) -> bool:
+    numbered = classes.tolist() == list(range(len(classes)))  # labels that never had names
+    return not numbered and names.tolist() != classes.tolist()
 
 
 def _is_sets(y: Any) -> bool:

@@ -1,19 +1,16 @@
-"""Files that noise is made from: labels, matrices and features."""
+"""Files of labels that noise is put into."""
 
-import csv
-import io
 import re
-import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from agra.data.parts import Array
+from agra.data.readers.arrays import read_array, whole_numbers
+from agra.data.readers.rows import csv_rows
+from agra.data.readers.text_files import open_text
 from agra.labels import IGNORE_LABEL
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
@@ -57,7 +54,7 @@ def read_labels(path: Path, column: str = "label") -> LabelFile:
     elif ending == ".npy":
         ids, names = None, _array_names(path)
     elif ending == ".txt":
-        ids, names = None, [_whole(path, *line) for line in enumerate(_text(path).splitlines(), 1)]
+        ids, names = None, _text_names(path)
     else:
         raise ValueError(
             f"Expected a file of labels to end in .csv, .npy or .txt, got {path.name}."
@@ -73,90 +70,8 @@ def read_labels(path: Path, column: str = "label") -> LabelFile:
     return LabelFile(ids or [str(row) for row in range(len(names))], codes, classes)
 
 
-def read_matrix(path: Path) -> Array:
-    r"""Numbers out of a CSV without a header.
-
-    Raises:
-        ValueError: A cell that is no number, or rows of different length.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder, "matrix.csv")
-        ...     _ = path.write_text("0.9,0.1\n0,1\n")
-        ...     read_matrix(path).tolist()
-        [[0.9, 0.1], [0.0, 1.0]]
-    """
-    rows = []
-    for line, cells in _csv_rows(path):
-        try:
-            rows.append([float(cell) for cell in cells])
-        except ValueError:
-            raise ValueError(
-                f"Expected line {line} of {path.name} to hold numbers, got {cells[:8]}."
-            ) from None
-    return np.array(rows)
-
-
-def read_features(path: Path) -> Any:
-    """Rows of numbers out of a .npy, or out of the .npz of a SciPy matrix.
-
-    Raises:
-        ValueError: Any other content; pickled objects are never loaded.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     np.save(Path(folder, "features.npy"), np.eye(2))
-        ...     read_features(Path(folder, "features.npy")).shape
-        (2, 2)
-    """
-    try:
-        if path.suffix.lower() == ".npz":
-            return sparse.load_npz(path)
-        with path.open("rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"Expected {path.name} to hold an array of numbers (.npy) or a SciPy matrix (.npz), "
-            f"got what NumPy refuses: {error}"
-        ) from None
-
-
-def _text(path: Path) -> str:
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"Expected {path.name} to be text in UTF-8, got other bytes in line {line}; save it "
-            "in that encoding."
-        ) from None
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The last line of every row, and its cells, as many as in the first one."""
-    reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
-    width = None
-    try:
-        for cells in reader:
-            width = width or len(cells)
-            if len(cells) != width:
-                raise ValueError(
-                    f"Expected {width} cells in every row of {path.name}, got {len(cells)} in line "
-                    f"{reader.line_num}."
-                )
-            yield reader.line_num, cells
-    except csv.Error as error:
-        raise ValueError(
-            f"Expected {path.name} to be comma-separated, got what cannot be read in line "
-            f"{reader.line_num}: {error}."
-        ) from None
-
-
 def _csv_columns(path: Path, column: str) -> tuple[list[str] | None, list[str]]:
-    lines = list(_csv_rows(path))
+    lines = list(csv_rows(path))
     header = lines.pop(0)[1] if lines else []
     if header.count(column) != 1:
         close = get_close_matches(column, header, n=1)
@@ -179,13 +94,17 @@ def _csv_columns(path: Path, column: str) -> tuple[list[str] | None, list[str]]:
 
 
 def _array_names(path: Path) -> list[str]:
-    array = read_features(path)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
+    array = whole_numbers(read_array(path, "labels")[0], "labels")
+    if array.ndim != 1:
         raise ValueError(
-            f"Expected {path.name} to hold one whole number per sample, got {array.dtype} of shape "
-            f"{array.shape}."
+            f"Expected {path.name} to hold one whole number per sample, got shape {array.shape}."
         )
     return [str(number) for number in array.tolist()]
+
+
+def _text_names(path: Path) -> list[str]:
+    with open_text(path, "utf-8") as lines:
+        return [_whole(path, number, text.rstrip()) for number, text in enumerate(lines, 1)]
 
 
 def _whole(path: Path, line: int, text: str) -> str:

@@ -4,7 +4,6 @@ import csv
 import hashlib
 import io
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from agra.data.noise.reading import LabelFile
 from agra.data.noise.result import Noise
 from agra.data.parts import named
+from agra.files import whole_file
 
 
 def write_noise(
@@ -63,7 +63,9 @@ def write_noise(
         "classes": list(labels.classes),
         "matrix": noise.matrix.tolist(),
     }
-    _write({out: content, manifest_path: (json.dumps(manifest, indent=2) + "\n").encode()})
+    with whole_file(manifest_path) as manifest_draft, whole_file(out) as draft:
+        draft.write_bytes(content)
+        manifest_draft.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return manifest
 
 
@@ -79,15 +81,3 @@ def fingerprint(path: Path) -> dict[str, str]:
     """
     with path.open("rb") as file:
         return {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-
-
-def _write(files: Mapping[Path, bytes]) -> None:
-    drafts = {path: path.with_name(f"{path.name}.{os.getpid()}.new") for path in files}
-    try:
-        for path, content in files.items():
-            drafts[path].write_bytes(content)
-        for path, draft in drafts.items():
-            os.replace(draft, path)
-    finally:
-        for draft in drafts.values():
-            draft.unlink(missing_ok=True)

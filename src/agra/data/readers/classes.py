@@ -1,5 +1,6 @@
 """The classes of a table: as the user gives them, or as its labels name them."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -51,9 +52,12 @@ def in_order(names: Iterable[str]) -> Classes:
         (('9', '10'), ('10', '9', 'spam'))
     """
     try:
-        return tuple(sorted(names, key=lambda name: (float(name), name)))
+        numbers = {name: float(name) for name in names}
     except ValueError:
         return tuple(sorted(names))
+    if not all(map(math.isfinite, numbers.values())):  # "nan" is a word, too
+        return tuple(sorted(numbers))
+    return tuple(sorted(numbers, key=lambda name: (numbers[name], name)))
 
 
 def survey(parts: Iterable[Records], layout: Layout) -> Survey:

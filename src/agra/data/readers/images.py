@@ -9,6 +9,7 @@ import numpy as np
 from agra.data.dataset import NoisyDataset
 from agra.data.readers.columns import USUAL, Columns, Names
 from agra.data.readers.tables import TableReader
+from agra.names import optional
 
 Array = np.ndarray[Any, Any]
 
@@ -92,18 +93,13 @@ def load_image(path: str | Path) -> Array:
         ...     load_image(Path(folder, "grey.png")).tolist()
         [[[7, 7, 7], [7, 7, 7]]]
     """
-    try:
-        from PIL import Image, ImageOps
-    except ImportError as error:
-        raise ImportError(
-            "Expected Pillow to be installed, which reads images: pip install 'agra[data]'."
-        ) from error
+    pillow = optional("PIL.Image", "data")
     name = Path(path).name
     if not Path(path).is_file():
         raise FileNotFoundError(f"Expected `path` to be an image, got no file {str(path)!r}.")
     try:
-        with Image.open(path, formats=FORMATS) as opened:
-            image = ImageOps.exif_transpose(opened)
+        with pillow.open(path, formats=FORMATS) as opened:
+            image = optional("PIL.ImageOps", "data").exif_transpose(opened)
     except Exception as error:  # decoders raise whatever comes to their minds
         raise ValueError(
             f"Expected {name} to be a whole image ({', '.join(FORMATS)}), got: {error}."
@@ -114,8 +110,8 @@ def load_image(path: str | Path) -> Array:
         grey = np.asarray(image).astype(np.int64)
         if grey.min() < 0 or grey.max() > 65535:
             raise ValueError(f"Expected {name} to hold grey of 16 bit at most, got more.")
-        image = Image.fromarray(((grey + 128) // 257).astype(np.uint8))
+        image = pillow.fromarray(((grey + 128) // 257).astype(np.uint8))
     if image.has_transparency_data:
         layers = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", layers.size, "white"), layers)
+        image = pillow.alpha_composite(pillow.new("RGBA", layers.size, "white"), layers)
     return np.asarray(image.convert("RGB"))

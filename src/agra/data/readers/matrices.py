@@ -7,7 +7,6 @@ import numpy as np
 from scipy import sparse
 
 from agra.data.dataset import NoisyDataset
-from agra.data.parts import vote_matrix
 from agra.data.readers.arrays import Array, check_finite, read_array, whole_numbers
 from agra.label_models.majority import majority_vote
 from agra.label_models.votes import ABSTAIN
@@ -56,7 +55,7 @@ def read_matrices(
     if given is None:
         if cast is None:
             raise ValueError("Expected `labels` or `votes` beside `features`, got neither.")
-        given = majority_vote(vote_matrix(cast, len(cast), len(names)), len(names))
+        given = majority_vote(cast, len(names), uncovered="unlabelled")
     return NoisyDataset(
         inputs=inputs,
         labels=given,

@@ -1,5 +1,6 @@
 """Tables in files to cells as they are: CSV, JSON lines and Parquet, whole or in chunks."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -10,6 +11,9 @@ import pandas as pd
 
 from agra.data.readers.rows import Row, csv_rows, json_rows
 from agra.data.readers.text_files import own_suffix
+from agra.names import optional
+
+_INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps a frame's index
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,24 +89,20 @@ def read_records(
 
 
 def _read_parquet(path: Path, size: int | None) -> Iterator[Records]:
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        raise ImportError(
-            "Expected pyarrow to be installed, which reads Parquet: pip install 'agra[data]'."
-        ) from error
+    parquet = optional("pyarrow.parquet", "data")
     try:
         with parquet.ParquetFile(path) as table:
-            header = [str(name) for name in table.schema_arrow.names]
+            names = [str(name) for name in table.schema_arrow.names]
+            header = [name for name in names if not _INDEX.fullmatch(name)]
             _check_header(path.name, header)
             count = max(table.metadata.num_rows, 1)
             start = 1
-            for batch in table.iter_batches(min(size or count, count)):
-                columns = [column.to_pylist() for column in batch.columns]
+            for batch in table.iter_batches(min(size or count, count), columns=header):
+                columns = [batch.column(name).to_pylist() for name in header]
                 cells = pd.DataFrame(dict(zip(header, columns, strict=True)), dtype=object)
                 yield Records(path.name, cells, range(start, start + len(cells)), "row")
                 start += len(cells)
-    except (OSError, ArrowException) as error:
+    except (OSError, optional("pyarrow", "data").ArrowException) as error:
         raise ValueError(f"Expected {path.name} to be a Parquet file, got: {error}.") from error
 
 

@@ -161,7 +161,7 @@ class TableReader:
         if layout.label is not None:
             given = labels(records, layout.label, known)
         else:
-            given = majority_vote(cast, len(known.classes), first_row=start)
+            given = majority_vote(cast, len(known.classes), first_row=start, uncovered="unlabelled")
         truth = layout.true_label
         return NoisyDataset(
             inputs=self._inputs(records, layout),
