@@ -1,6 +1,7 @@
 """What every label model has: fitted on votes, it tells the probability of each class."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from agra.label_models.majority import most_probable
 from agra.label_models.votes import ABSTAIN, Array, as_votes
 
 
-class LabelModel(BaseEstimator):
+class LabelModel(BaseEstimator, ABC):
     """Votes to labels, in scikit-learn's manner; `votes` stand where X stands elsewhere.
 
     Attributes:
@@ -36,12 +37,10 @@ class LabelModel(BaseEstimator):
         Raises:
             ValueError: Votes or a class balance that cannot be.
         """
-        highest = int(np.max(votes, initial=ABSTAIN))
-        count = self.num_classes or max(2, highest + 1)
-        checked = as_votes(votes, count)
-        self.classes_ = np.arange(count)
+        count = self._count_classes(votes)
+        balance, checked = self._given_balance(count), as_votes(votes, count)
+        self.classes_, self.class_balance_ = np.arange(count), balance
         self.n_features_in_ = checked.shape[1]
-        self.class_balance_ = self._given_balance(count)
         self._fit(checked)
         return self
 
@@ -78,11 +77,26 @@ class LabelModel(BaseEstimator):
             )
         return checked
 
+    def _count_classes(self, votes: Any) -> int:
+        """As many as are said, or have a share, or else as the votes name."""
+        if self.num_classes is None:
+            if self.class_balance is not None:
+                return len(np.atleast_1d(self.class_balance))
+            found = as_votes(votes, np.iinfo(np.int64).max)
+            return max(2, int(found.max(initial=ABSTAIN)) + 1)
+        if not isinstance(self.num_classes, Integral) or self.num_classes < 1:
+            raise ValueError(
+                "Expected `num_classes` to be None or a whole number from 1, got "
+                f"{self.num_classes!r}."
+            )
+        return int(self.num_classes)
+
     def _given_balance(self, count: int) -> Array:
         if self.class_balance is None:
             return np.full(count, 1 / count)
-        balance = np.asarray(self.class_balance, dtype=np.float64)
-        if balance.shape != (count,) or (balance < 0).any() or abs(balance.sum() - 1) > 1e-6:
+        balance = np.asarray(self.class_balance)
+        numbers = balance.dtype.kind in "iuf" and balance.shape == (count,)
+        if not (numbers and (balance >= 0).all() and abs(balance.sum() - 1) <= 1e-6):
             raise ValueError(
                 f"Expected `class_balance` to be {count} shares that sum to one, got "
                 f"{np.ravel(balance)[:8].tolist()}."
