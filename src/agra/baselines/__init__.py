@@ -1,0 +1,6 @@
+"""Other ways to train on noisy labels, on the same learner and loop."""
+
+from agra.baselines.cores import CORES2
+from agra.baselines.plain import PlainClassifier
+
+__all__ = ["CORES2", "PlainClassifier"]
