@@ -2,5 +2,6 @@
 
 from agra.baselines.cores import CORES2
 from agra.baselines.plain import PlainClassifier
+from agra.baselines.pruning import Cleanlab
 
-__all__ = ["CORES2", "PlainClassifier"]
+__all__ = ["CORES2", "Cleanlab", "PlainClassifier"]

@@ -22,11 +22,12 @@ class CORES2(LinearBaseline):
     Args:
         beta: How strongly confidence is asked for; "auto" is 0.2 per class.
         threshold: Of the sieve; 0 in the paper of the method.
-        schedule: "constant" uses ``beta`` and the sieve from the first update. "published" is that
-            of the code published for CIFAR, stretched to the number of epochs: plain training for
-            a tenth of them, ``beta`` rising to its height over three tenths, the sieve in use after
-            three tenths; the prior is then that of the samples kept in the epoch before. A chunk
-            of `partial_fit` counts as the first epoch of a run.
+        schedule: "published" is that of the code published for CIFAR, stretched to the number of
+            epochs: plain training for a tenth of them, ``beta`` rising to its height over three
+            tenths, the sieve in use after three tenths; the prior is then that of the samples kept
+            in the epoch before. "constant" uses ``beta``, the sieve and the prior of all labels
+            from the first update, where a sieve still knows nothing. A chunk of `partial_fit` is
+            the first epoch of a run, so that only "constant" does anything there.
         learning_rate: Of Adam; "auto" as for `AgraClassifier`.
         batch_size: Samples per update.
         weight_decay: In the gradient.
@@ -40,12 +41,13 @@ class CORES2(LinearBaseline):
         verbose: Show a progress bar.
 
     Example:
-        >>> from sklearn.datasets import load_digits
-        >>> X, y = load_digits(return_X_y=True)
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.preprocessing import scale
+        >>> X, y = load_breast_cancer(return_X_y=True)
         >>> wrong = y.copy()
-        >>> wrong[::5] = (wrong[::5] + 1) % 10
-        >>> model = CORES2(random_state=0).fit(X / 16, wrong)
-        >>> model.sample_kept_[::5].mean() < 0.5 < model.sample_kept_[1::5].mean()
+        >>> wrong[::5] = 1 - wrong[::5]
+        >>> model = CORES2(random_state=0).fit(scale(X), wrong)
+        >>> bool(model.sample_kept_[::5].mean() < 0.5 < 0.9 < model.sample_kept_[1::5].mean())
         True
     """
 
@@ -54,7 +56,7 @@ class CORES2(LinearBaseline):
         *,
         beta: float | Literal["auto"] = "auto",
         threshold: float = 0.0,
-        schedule: Literal["constant", "published"] = "constant",
+        schedule: Literal["published", "constant"] = "published",
         learning_rate: float | Literal["auto"] = "auto",
         batch_size: int = 128,
         weight_decay: float = 1e-3,
