@@ -1,14 +1,14 @@
 """Methods by name: what they learn from, what can be set, and the paper's grid."""
 
 import importlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from agra import NoisyDataset
-from agra.baselines import METHODS, CORES2, Cleanlab, Method, PlainClassifier, find_method
-from agra.baselines.registry import _of_votes
+from agra.baselines import CORES2, METHODS, Cleanlab, PlainClassifier, find_method
 from agra.estimators import AgraClassifier
 from agra.label_models import majority_vote, vote_shares
 from agra.label_models.model import LabelModel
@@ -33,10 +33,13 @@ class Shares(LabelModel):
         return self.power * np.log(vote_shares(votes, len(self.classes_)) + 1e-9)
 
 
-def of_shares(**changes):
-    method = _of_votes("shares", "Shares", "x.Y", epochs=(5, 10), batch_size=(32, 64))
-    parts = {name: getattr(method, name) for name in method.__dataclass_fields__}
-    return Method(**{**parts, "label_model": f"{__name__}.Shares", **changes})
+def of_shares(name="Shares"):
+    return replace(
+        find_method("majority-vote"),
+        name="shares",
+        label_model=f"{__name__}.{name}",
+        label_grid={"epochs": (5, 10), "batch_size": (32, 64)},
+    )
 
 
 def splits(size=300, kind=np.asarray):
@@ -130,7 +133,7 @@ def test_label_models_get_the_seed_and_all_classes():
             seen.append((self.num_classes, self.seed))
 
     globals()["Noted"] = Noted
-    method = of_shares(label_model=f"{__name__}.Noted")
+    method = of_shares("Noted")
     method.label(train, seed=7)
     method.label(train, {"label_model__seed": 1}, seed=7)
     assert seen == [(3, 7), (3, 1)]

@@ -135,7 +135,7 @@ class Method:
     def _from_votes(self, train: NoisyDataset, settings: dict[str, Any], seed: int) -> Array:
         kind = self._label_model_class()
         seeds = {"seed", "random_state"} & set(kind._get_param_names())
-        own = {name: seed for name in seeds} | {
+        own = dict.fromkeys(seeds, seed) | {
             name.removeprefix(_LABEL_MODEL): value
             for name, value in settings.items()
             if name.startswith(_LABEL_MODEL)
