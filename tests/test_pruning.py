@@ -79,6 +79,7 @@ def test_features_of_any_kind_keep_the_same(kind):
     np.testing.assert_array_equal(found.sample_kept_, expected.sample_kept_)
     np.testing.assert_allclose(found.predict_proba(rows), expected.predict_proba(x), rtol=1e-4)
     if kind is pd.DataFrame:
+        Cleanlab(folds=2, random_state=0).fit(rows, given, validation=(rows, given))
         assert found.feature_names_in_.tolist() == names
         with pytest.raises(ValueError, match="feature names should match"):
             found.predict(rows[names[::-1]])

@@ -111,13 +111,14 @@ class Cleanlab(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         inner, more = self._inner(rng, validation)
         rows = np.flatnonzero(codes >= 0)
-        kept = self._kept(flagging, features[rows], codes[rows], (inner, more, rng))
+        # tables stay tables, so that every classifier sees the names that `predict` will see
+        table = X if hasattr(X, "iloc") else features
+        kept = self._kept(flagging, _take(table, rows), codes[rows], (inner, more, rng))
         self.sample_kept_ = np.full(len(codes), np.nan)
         self.sample_kept_[rows] = kept
         chosen = rows[kept]
-        # X as it was given, so that the classifier sees the names that `predict` will see
         self.classifier_ = clone(inner).fit(
-            _rows(X, features, chosen), self.classes_[codes[chosen]], **more
+            _take(table, chosen), self.classes_[codes[chosen]], **more
         )
         return self
 
@@ -171,8 +172,9 @@ class Cleanlab(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             held_out = folds == fold
             if not held_out.any():
                 continue
-            model = clone(inner).fit(features[~held_out], self.classes_[codes[~held_out]], **more)
-            found[held_out] = model.predict_proba(features[held_out])
+            rest = np.flatnonzero(~held_out)
+            model = clone(inner).fit(_take(features, rest), self.classes_[codes[rest]], **more)
+            found[held_out] = model.predict_proba(_take(features, np.flatnonzero(held_out)))
         alone = folds < 0  # certain of itself: there is nobody to ask
         found[alone, codes[alone]] = 1
         return found
@@ -219,8 +221,8 @@ def assign_folds(codes: Array, folds: int, rng: Any) -> Array:
     return found
 
 
-def _rows(X: Any, features: Any, chosen: Array) -> Any:
-    return X.iloc[chosen] if hasattr(X, "iloc") else features[chosen]
+def _take(table: Any, rows: Array) -> Any:
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
 def _cleanlab() -> Any:

@@ -57,7 +57,8 @@ def passes_sieve(outputs: Tensor, labels: Tensor, threshold: float = 0.0) -> Ten
         [True, False]
     """
     own = outputs.gather(1, labels.long().unsqueeze(1))
-    return (outputs - own).mean(dim=1) <= threshold
+    excess = (outputs - own).mean(dim=1)
+    return ~(excess > threshold)  # NaN stays, for the loop to refuse it
 
 
 @dataclass(frozen=True)
