@@ -94,7 +94,7 @@ class Sieve(LinearJudge):
     """
 
     def __init__(self, model: LinearModel, data: LinearData, sieving: Sieving) -> None:
-        super().__init__(model, data, Judging())
+        super().__init__(model, data, Judging())  # for its ledger and counts; it draws nothing
         self.sieving = sieving
         self._num_classes = model.bias.shape[0]
         self._given = shares_of(data.labels, self._num_classes, data.weights)
