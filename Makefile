@@ -31,6 +31,8 @@ benchmarks: .venv/installed-benchmarks
 	$(BIN)/python benchmarks/learner_cost.py
 	$(BIN)/python benchmarks/label_errors.py
 	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/label_model_cost.py
+	$(BIN)/python benchmarks/baselines.py
 
 clean:
 	rm -rf .venv build site

@@ -57,7 +57,6 @@ NAMES = {
     "yoruba": "Yorùbá",
     "hausa": "Hausa",
 }
-_SCORING = {"accuracy": "accuracy", "f1": "f1", "macro-f1": "f1_macro"}
 
 
 def texts() -> Iterator[RealData]:
@@ -80,7 +79,7 @@ def texts() -> Iterator[RealData]:
             *(splits["train"][0], given, splits["train"][1]),
             np.array([max(row) >= 0 for row in votes]),
             *(splits["valid"], splits["test"], text_set.score, settings),
-            _SCORING[text_set.metric],
+            text_set.scoring,
             1.0,
         )
 

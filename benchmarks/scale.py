@@ -19,15 +19,11 @@ non-zeros and 20 classes; only the time of `partial_fit` counts. Its memory is w
 holds after a chunk.
 """
 
-import ctypes
 import os
 import random
-import re
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -36,6 +32,7 @@ import click
 import numpy as np
 import results
 import torch
+from processes import alone, begin, memory
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 from threadpoolctl import threadpool_limits
@@ -154,20 +151,6 @@ def accuracy(model: Any, data: Data, seed: int) -> float:
     return float((model.predict(matrix) == truth).mean())
 
 
-def memory(name: str) -> int:
-    """Bytes of this process: VmRSS now, VmHWM at the highest."""
-    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return 1024 * int(found[1])
-
-
-def begin() -> int:
-    """Give back what is free, forget earlier peaks; bytes of the process."""
-    ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    return memory("VmRSS")
-
-
 def warm_up(data: Data, method: str, seed: int) -> None:
     torch.set_num_threads(1)
     threadpool_limits(1)
@@ -200,12 +183,6 @@ def measure_stream(data: Data, seed: int) -> Stream:
         if place % REPORT_EVERY == 0 or rows == data.rows:
             found.append((rows, memory("VmRSS")))
     return Stream(found, memory("VmHWM"), seconds, accuracy(model, data, seed))
-
-
-def alone(function: Any, *args: Any) -> Any:
-    """Call in a new process."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(function, *args).result()
 
 
 def compare(data: Data, rounds: int, seed: int, order: random.Random) -> list[Row]:

@@ -28,6 +28,11 @@ class TextSet:
     reached: float
     deviation: float
 
+    @property
+    def scoring(self):
+        """The metric, as scikit-learn calls it."""
+        return {"accuracy": "accuracy", "f1": "f1", "macro-f1": "f1_macro"}[self.metric]
+
     def score(self, truth, predicted):
         if self.metric == "accuracy":
             return accuracy_score(truth, predicted)

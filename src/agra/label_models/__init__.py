@@ -5,7 +5,7 @@ from agra.label_models.coverage import Coverage, coverage_summary, function_tabl
 from agra.label_models.data_programming import DataProgramming
 from agra.label_models.dawid_skene import DawidSkene
 from agra.label_models.flying_squid import FlyingSquid
-from agra.label_models.majority import majority_vote, vote_shares
+from agra.label_models.majority import majority_vote, most_probable, vote_shares
 from agra.label_models.majority_model import MajorityVote
 from agra.label_models.metal import MeTaL
 from agra.label_models.model import LabelModel
@@ -23,6 +23,7 @@ __all__ = [
     "coverage_summary",
     "function_table",
     "majority_vote",
+    "most_probable",
     "vote_counts",
     "vote_shares",
 ]
