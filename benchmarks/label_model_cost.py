@@ -72,7 +72,7 @@ def measure(votes_name: str, name: str) -> tuple[float, float, int, float]:
         model = LabelModel(num_classes, verbose=False)
         settings = {"class_balance": [1 / num_classes] * num_classes, "progress_bar": False}
     else:
-        model, settings = getattr(label_models, name)(num_classes), {}
+        model, settings = getattr(label_models, name)(num_classes=num_classes), {}
     before, start = begin(), time.perf_counter()
     model.fit(votes, **settings)
     fitted = time.perf_counter()

@@ -62,7 +62,7 @@ def test_three_functions_by_hand():
 
 def test_classes_against_the_rest_share_the_probability():
     votes = np.where(BY_HAND == 1, 2, BY_HAND)
-    model = FlyingSquid(3).fit(votes)
+    model = FlyingSquid(num_classes=3).fit(votes)
     np.testing.assert_allclose(
         model.accuracies_[:, [0, 2]], [[7 / 8] * 2, [3 / 4] * 2, [3 / 4] * 2]
     )
@@ -80,7 +80,7 @@ def test_classes_against_the_rest_share_the_probability():
 def test_accuracies_are_those_of_plain_loops(way, case):
     votes, num_classes = case
     expected = plain_accuracies(votes, num_classes, way)
-    model = FlyingSquid(num_classes, moments=way, default_accuracy=0.6).fit(votes)
+    model = FlyingSquid(num_classes=num_classes, moments=way, default_accuracy=0.6).fit(votes)
     np.testing.assert_allclose(model.accuracies_, np.where(np.isnan(expected), 0.6, expected))
 
 
@@ -104,7 +104,7 @@ def test_better_than_the_majority_where_accuracies_differ(count, way):
     case = Planted((0.95, 0.9, 0.6, 0.55, 0.5, 0.5), (0.8,) * 6, balance, rows=5000)
     votes, truth = case.draw()
     covered = (votes >= 0).any(axis=1)
-    ours = FlyingSquid(count, moments=way).fit(votes).predict(votes)
+    ours = FlyingSquid(num_classes=count, moments=way).fit(votes).predict(votes)
     theirs = majority_vote(votes, count)
     assert (ours == truth)[covered].mean() > (theirs == truth)[covered].mean() + 0.03
 
@@ -132,7 +132,7 @@ def test_meeting_is_evidence_over_all_rows():
     votes = np.array(votes)
     covered = (votes >= 0).any(axis=1)
     right = [
-        (FlyingSquid(6, moments=way).fit(votes).predict(votes) == truth)[covered].mean()
+        (FlyingSquid(num_classes=6, moments=way).fit(votes).predict(votes) == truth)[covered].mean()
         for way in WAYS
     ]
     assert right[1] > right[0] + 0.03
@@ -144,7 +144,7 @@ def test_no_votes_lead_to_nan(case, way):
     votes, count = DEGENERATE[case]
     balance = np.arange(count) / max(1, np.arange(count).sum()) if count > 1 else np.ones(1)
     for given_balance in (None, balance):
-        model = FlyingSquid(count, class_balance=given_balance, moments=way).fit(votes)
+        model = FlyingSquid(num_classes=count, class_balance=given_balance, moments=way).fit(votes)
         rows = np.vstack([votes, np.full((1, votes.shape[1]), NONE)])
         probabilities = model.predict_proba(rows)
         assert probabilities.shape == (len(rows), count)
@@ -155,7 +155,7 @@ def test_no_votes_lead_to_nan(case, way):
 
 
 def test_an_estimator_of_scikit_learn():
-    model = FlyingSquid(3, class_balance=[0.2, 0.3, 0.5], moments="all-rows", seed=4)
+    model = FlyingSquid(num_classes=3, class_balance=[0.2, 0.3, 0.5], moments="all-rows", seed=4)
     with pytest.raises(NotFittedError):
         model.predict(BY_HAND)
     model.fit(BY_HAND, y=np.zeros(3))  # ignored

@@ -27,7 +27,9 @@ VOTES = np.array([[0, 0, 1], [1, 1, 1], [0, 0, NONE], [1, 1, 1]])
 def test_planted_votes_give_snorkels_numbers(name):
     case, expected = RECORDED[name], RECORD["planted"][name]
     votes, _ = case.draw()
-    model = MeTaL(len(case.balance), class_balance=case.balance, seed=RECORD["seed"]).fit(votes)
+    model = MeTaL(
+        num_classes=len(case.balance), class_balance=case.balance, seed=RECORD["seed"]
+    ).fit(votes)
     np.testing.assert_allclose(model.conditionals_, expected["conditionals"], atol=2e-6)
     np.testing.assert_allclose(
         model.predict_proba(votes[:20]), expected["probabilities"], atol=5e-6
@@ -38,7 +40,7 @@ def test_planted_votes_give_snorkels_numbers(name):
 def test_real_votes_give_snorkels_numbers(name):
     expected = RECORD["real"][name]
     votes = np.array(load(name, "train")[2])
-    model = MeTaL(len(expected["clear rows"]), seed=RECORD["seed"]).fit(votes)
+    model = MeTaL(num_classes=len(expected["clear rows"]), seed=RECORD["seed"]).fit(votes)
     probabilities = model.predict_proba(votes)
     likeliest = probabilities.max(axis=1)
     clear = (probabilities > likeliest[:, None] - 1e-3).sum(axis=1) == 1
@@ -58,7 +60,7 @@ def test_planted_accuracies_are_found_by_a_descent_that_is_long_enough(balance):
     count = len(balance)
     case = Planted((0.95, 0.9, 0.6, 0.55, 0.5, 0.5), (0.9,) * 6, balance, rows=20_000)
     votes, truth = case.draw()
-    model = MeTaL(count, class_balance=balance, epochs=3000).fit(votes)
+    model = MeTaL(num_classes=count, class_balance=balance, epochs=3000).fit(votes)
     accuracies = np.diagonal(model.conditionals_, axis1=1, axis2=2) / 0.9
     np.testing.assert_allclose(accuracies @ balance, case.accuracies, atol=0.05)
     right = (model.predict(votes) == truth).mean()
@@ -85,10 +87,10 @@ def test_the_gradient_is_that_of_the_loss(case):
 
 
 def test_columns_are_told_apart_by_trust_alone():
-    model = MeTaL(4, class_balance=[0.2, 0.3, 0.3, 0.2]).fit(VOTES)
+    model = MeTaL(num_classes=4, class_balance=[0.2, 0.3, 0.3, 0.2]).fit(VOTES)
     agreement = np.array([[0, 0, 0, 9], [0, 0, 9, 0], [0, 9, 0, 0], [9, 0, 0, 0]])
     assert model._order(agreement).tolist() == [3, 2, 1, 0]
-    model = MeTaL(4, class_balance=[0.4, 0.3, 0.2, 0.1]).fit(VOTES)
+    model = MeTaL(num_classes=4, class_balance=[0.4, 0.3, 0.2, 0.1]).fit(VOTES)
     assert model._order(agreement).tolist() == [0, 1, 2, 3]  # shares that differ tell, too
 
 
@@ -115,7 +117,7 @@ def test_no_votes_lead_to_nan(case):
     votes, count = DEGENERATE[case]
     balance = np.arange(count) / max(1, np.arange(count).sum()) if count > 1 else np.ones(1)
     for given_balance in (None, balance):
-        model = MeTaL(count, class_balance=given_balance).fit(votes)
+        model = MeTaL(num_classes=count, class_balance=given_balance).fit(votes)
         rows = np.vstack([votes, np.full((1, votes.shape[1]), NONE)])
         probabilities = model.predict_proba(rows)
         assert probabilities.shape == (len(rows), count)
@@ -126,7 +128,7 @@ def test_no_votes_lead_to_nan(case):
 
 
 def test_an_estimator_of_scikit_learn():
-    model = MeTaL(2, class_balance=[0.3, 0.7], initial_precision=0.8, epochs=10, seed=4)
+    model = MeTaL(num_classes=2, class_balance=[0.3, 0.7], initial_precision=0.8, epochs=10, seed=4)
     with pytest.raises(NotFittedError):
         model.predict(VOTES)
     model.fit(VOTES, y=np.zeros(3))  # ignored

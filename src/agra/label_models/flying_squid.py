@@ -55,8 +55,8 @@ class FlyingSquid(LabelModel):
 
     def __init__(
         self,
-        num_classes: int | None = None,
         *,
+        num_classes: int | None = None,
         class_balance: Any = None,
         moments: Literal["co-voting", "all-rows"] = "co-voting",
         default_accuracy: float = 0.7,

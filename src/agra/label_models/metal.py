@@ -100,8 +100,8 @@ class MeTaL(LabelModel):
 
     def __init__(
         self,
-        num_classes: int | None = None,
         *,
+        num_classes: int | None = None,
         class_balance: Any = None,
         initial_precision: float = 0.7,
         epochs: int = 100,
