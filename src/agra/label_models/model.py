@@ -80,8 +80,8 @@ class LabelModel(BaseEstimator, ABC):
     def _count_classes(self, votes: Any) -> int:
         """As many as are said, or have a share, or else as the votes name."""
         if self.num_classes is None:
-            if self.class_balance is not None:
-                return len(np.atleast_1d(self.class_balance))
+            if self.class_balance is not None and np.size(self.class_balance) > 1:
+                return len(self.class_balance)
             found = as_votes(votes, np.iinfo(np.int64).max)
             return max(2, int(found.max(initial=ABSTAIN)) + 1)
         if not isinstance(self.num_classes, Integral) or self.num_classes < 1:
