@@ -25,7 +25,7 @@ def unchanged_by_errors(estimator: "AgraEstimator") -> Iterator[None]:
     before = dict(estimator.__dict__)
     try:
         yield
-    except Exception:
+    except Exception:  # whatever it was; it is raised again
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
