@@ -14,22 +14,8 @@ from pathlib import Path
 import click
 import numpy as np
 
-from agra.data.dataset import NoisyDataset
+from agra.data.readers.cifar import read_cifar10
 from agra.encode import ImageFeatures, cache_folder, encode
-
-_FILES = {"train": [f"data_batch_{i}.bin" for i in range(1, 6)], "test": ["test_batch.bin"]}
-_CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
 
 
 @click.command()
@@ -50,7 +36,7 @@ def main(
 ) -> None:
     """Write the features and true labels of all images."""
     encoder = ImageFeatures(model, pixels=pixels, components=components or None)
-    splits = {split: _read(images, split) for split in _FILES}
+    splits = {split: read_cifar10(images, split) for split in ("train", "test")}
     with click.progressbar(length=sum(map(len, splits.values()))) as bar:
         done = dict.fromkeys(splits, 0)
 
@@ -64,19 +50,6 @@ def main(
     y = np.concatenate([data.labels for data in encoded.values()])
     np.savez(draft, x=x, y=y.astype(np.uint8))
     draft.replace(output)
-
-
-def _read(folder: Path, split: str) -> NoisyDataset:
-    records = np.concatenate([np.fromfile(folder / name, np.uint8) for name in _FILES[split]])
-    records = records.reshape(-1, 3073)  # the label, then the red, green and blue planes
-    planes = records[:, 1:].reshape(-1, 3, 32, 32)
-    return NoisyDataset(
-        inputs=np.ascontiguousarray(planes.transpose(0, 2, 3, 1)),
-        labels=records[:, 0],
-        classes=_CLASSES,
-        split=split,
-        name="CIFAR-10",
-    )
 
 
 if __name__ == "__main__":
